@@ -93,6 +93,7 @@ MISTAKES = [
     ("import text --run-dir run", "run exists and is not an empty folder; choose another"),
     ("serve nowhere", "nowhere is neither a run directory nor a SavedModel or LiteRT export"),
     ("serve run --port 65536", "'--port': 65536 is not in the range 0<=x<=65535"),
+    ("train --run-dir new", "Missing argument 'RECIPE'; see tfformer train --help"),
     ("train phrasebook --run-dir nowhere --resume", RUN),
     ("train phrasebook --run-dir new --init-from nowhere", RUN),
     ("train phrasebook --run-dir run", "run already holds a run; add --resume"),

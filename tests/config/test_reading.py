@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfformer.config import find_recipe, parse_yaml, read_recipe
+from tfformer.config import Config, find_recipe, parse_yaml, read_recipe
 from tfformer.storage.small_files import MAX_BYTES
 
 
@@ -34,6 +34,27 @@ def test_languages_and_numbers_need_no_quotes(recipe):
     config = read_recipe(recipe)
     assert config.data.languages == ["en", "no"]
     assert config.training.clip_norm == 0.001
+
+
+def test_a_recipe_without_a_model_takes_the_model_of_another(recipe):
+    base = Config.from_dict(
+        {
+            "model": {"preset": "tiny", "norm": "pre"},
+            "tokenizer": {"vocab_size": 123},
+            "decoding": {"beam_size": 7},
+            "data": {"languages": ["en", "de"], "max_length": 77, "train": "old.tsv"},
+            "training": {"epochs": 9},
+        }
+    )
+    recipe.write_text("data: {train: new.tsv}\ntokenizer: {vocab_size: 5}\n")
+    taken = read_recipe(recipe, ["model.dropout=0.3"], base)
+    assert taken.model == base.model.replace(dropout=0.3)
+    assert (taken.tokenizer.vocab_size, taken.decoding) == (5, base.decoding)
+    assert (taken.data.languages, taken.data.max_length) == (["en", "de"], 77)
+    assert (taken.data.train, taken.training) == ("new.tsv", Config().training)
+    assert read_recipe(None, [], base).tokenizer == base.tokenizer
+    recipe.write_text("model: {preset: tiny}\n")
+    assert read_recipe(recipe, [], base) == read_recipe(recipe)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +116,7 @@ def test_deep_nesting_is_refused():
 
 def test_reading_a_recipe_does_not_import_tensorflow():
     code = (
-        "import sys; from tfformer.config import find_recipe, read_recipe\n"
+        "import sys; from tfformer.config import Config, find_recipe, read_recipe\n"
         "read_recipe(find_recipe('phrasebook'))\n"
         "assert not {'tensorflow', 'keras', 'numpy'} & set(sys.modules)\n"
     )

@@ -21,6 +21,7 @@ from tfformer.data.batch_shapes import (
 )
 from tfformer.data.batches import Batches, training_dataset
 from tfformer.special_ids import PAD_ID
+from tfformer.training.start import Start
 from tfformer.training.training_data import TrainingData
 
 MOST = 16
@@ -220,7 +221,7 @@ def test_a_recipe_with_jit_compile_has_few_shapes(jit_compile, tmp_path):
             "training": {"jit_compile": jit_compile},
         }
     )
-    data = TrainingData.read(config, None, print)
+    data = TrainingData.read(config, Start(), print)
     for batches, most in ((data.train, TRAINING_SHAPES), (data.valid, VALIDATION_SHAPES)):
         shapes = {labels.shape for _, labels, _ in epochs_of(batches, 1)}
         assert (len(shapes) <= most) == jit_compile

@@ -257,6 +257,8 @@ def run(command: str, monkeypatch) -> None:
 
 def shortened(words: list[str]) -> list[str]:
     """Return the arguments of a command, made short if it trains."""
+    if words[:2] == ["train", "--init-from"]:  # the model of the other run
+        return [*words, *(setting for setting in SMALLER if setting.startswith("training."))]
     if words[0] == "train":
         return [*words, "--set", *SMALLER, *SHORTER.get(words[1], [])]
     return words

@@ -29,6 +29,7 @@ from tfformer.training import callbacks
 from tfformer.training import train as training
 from tfformer.training.callbacks import TrainingDiverged
 from tfformer.training.history import best_epoch, validations_since_best
+from tfformer.training.start import Resumed, Start
 from tfformer.training.train import train
 from tfformer.training.training_data import TrainingData, train_tokenizers
 from tfformer.training.workers import Workers
@@ -124,6 +125,21 @@ def at_step(
     patch.setattr(callbacks.StopOnNaN, "on_train_batch_end", on_train_batch_end)
 
 
+def test_a_log_has_a_line_a_minute(monkeypatch):
+    clock = iter([0.0, 30.0, 60.0, 90.0, 121.0])
+    monkeypatch.setattr(callbacks.time, "monotonic", lambda: next(clock))
+    lines = []
+    callback = callbacks.LinePerMinute(lines.append)
+    callback.set_params({"steps": 1200})
+    callback.on_epoch_begin(2)
+    for batch in range(4):
+        callback.on_train_batch_end(batch, {"loss": 4 - batch})
+    assert lines == [
+        "epoch 3, step 2 of 1,200: loss 3.0000, 599 min left",
+        "epoch 3, step 4 of 1,200: loss 1.0000, 603 min left",
+    ]
+
+
 @pytest.mark.slow
 def test_a_killed_run_has_the_losses_and_weights_of_an_uninterrupted_one(
     corpus, whole, tmp_path, monkeypatch
@@ -133,7 +149,7 @@ def test_a_killed_run_has_the_losses_and_weights_of_an_uninterrupted_one(
     The two runs begin by themselves, so their seed decides all draws.
     """
     config, run = full_config(corpus), tmp_path / "run"
-    assert TrainingData.read(config, None, silent).train.steps_per_epoch > EPOCH_STEPS
+    assert TrainingData.read(config, Start(), silent).train.steps_per_epoch > EPOCH_STEPS
     with monkeypatch.context() as patch:
         at_step(patch, EPOCH_STEPS + 3, kill)
         with pytest.raises(Kill):
@@ -246,7 +262,7 @@ def test_altered_copies_are_in_the_cache_with_their_shares(corpus, tmp_path):
         values["tokenizer"] |= {"vocab_size": 70}  # capitals, too
         for cache in (None, str(tmp_path / "cache")):
             values["data"] |= {"augment": {"upper": share}, "cache": cache}
-            text = TrainingData.read(Config.from_dict(values), None, silent).train.text
+            text = TrainingData.read(Config.from_dict(values), Start(), silent).train.text
             found.append(text.digest)
     assert found[0] == found[1] != found[2] == found[3]
 
@@ -307,7 +323,7 @@ def test_a_run_directory_holds_what_its_contract_says(whole):
 def test_the_validation_loss_is_that_of_the_kept_weights_in_numpy(corpus, whole):
     """The mean is over real tokens, smoothed as the recipe says."""
     config, translator = Run.open(whole).config, Translator.load(whole)
-    valid = TrainingData.read(config, Run.open(whole), silent).valid
+    valid = TrainingData.read(config, Resumed(Run.open(whole)), silent).valid
     nats, tokens = 0.0, 0.0
     for step in range(valid.steps_per_epoch):
         inputs, labels, weights = valid.batch(step)
@@ -438,7 +454,8 @@ def test_init_from_refuses_another_model(corpus, whole, tmp_path):
     values = full_config(corpus).to_dict()
     values["model"]["d_ff"] = 32
     with pytest.raises(
-        ValueError, match=r"the recipe's model is not that of .*; copy the section 'model'"
+        ValueError,
+        match=r"the recipe's model is not that of .*; leave out the .* section 'model'",
     ):
         train(Config.from_dict(values), tmp_path / "run", init_from=whole, report=silent)
     assert not (tmp_path / "run").exists()
@@ -461,7 +478,7 @@ def language_model(corpus: Path, **training_values) -> Config:
 def language_runs(corpus, tmp_path_factory) -> Path:
     """A folder with a run, `whole`, and its copy within the second epoch, `killed`."""
     folder, config = tmp_path_factory.mktemp("language"), language_model(corpus)
-    within = TrainingData.read(config, None, silent).train.steps_per_epoch + 2
+    within = TrainingData.read(config, Start(), silent).train.steps_per_epoch + 2
     with pytest.MonkeyPatch.context() as patch:
         at_step(patch, within, lambda _: shutil.copytree(folder / "whole", folder / "killed"))
         train(config, folder / "whole", report=silent)
@@ -583,7 +600,7 @@ def test_float16_learns_and_resumes_as_float32(corpus, tmp_path):
 
 
 def test_the_recipes_loss_precision_shards_and_devices_reach_the_model(corpus):
-    text = TrainingData.read(config_for(corpus), None, silent)
+    text = TrainingData.read(config_for(corpus), Start(), silent)
     model = training._compiled_model(
         config_for(corpus, label_smoothing=0.2, dtype="mixed_bfloat16"), text, Workers()
     )
@@ -601,7 +618,7 @@ def test_the_recipes_learning_rates_reach_the_training(corpus, mixed):
     first = Run.open(mixed.run).history()[0]
     assert first["learning_rate"] == pytest.approx(0.005 * (first["step"] + 1) / 20, rel=1e-5)
     paper = {"schedule": "warmup", "learning_rate": None}
-    text = TrainingData.read(config_for(corpus), None, silent)
+    text = TrainingData.read(config_for(corpus), Start(), silent)
     optimizer = training._compiled_model(config_for(corpus, **paper), text, Workers()).optimizer
     optimizer.iterations.assign(8)
     expected = 32**-0.5 * 9 * 20**-1.5
@@ -629,7 +646,7 @@ def test_validation_comes_every_n_epochs_and_at_the_end_and_only_the_best_is_kep
 
 def test_epoch_steps_end_an_epoch_within_a_pass_over_the_text(corpus, whole):
     config = Run.open(whole).config
-    assert TrainingData.read(config, None, silent).train.steps_per_epoch > EPOCH_STEPS
+    assert TrainingData.read(config, Start(), silent).train.steps_per_epoch > EPOCH_STEPS
     steps = [epoch["step"] for epoch in Run.open(whole).history()]
     assert steps == [EPOCH_STEPS, 2 * EPOCH_STEPS, 3 * EPOCH_STEPS]
 
@@ -637,7 +654,7 @@ def test_epoch_steps_end_an_epoch_within_a_pass_over_the_text(corpus, whole):
 def test_resume_refuses_another_text_and_an_end_without_validation(corpus, tmp_path):
     """The run has two epochs and no validation."""
     config = config_for(corpus, epochs=4, validate_every=4)
-    text = TrainingData.read(config, None, silent)
+    text = TrainingData.read(config, Start(), silent)
     run = Run.create(tmp_path / "run", config, text.tokenizers, text.train.text.digest)
     epochs = [{"epoch": n, "step": 8 * n, "minutes": 0.1 * n, "loss": 3.0} for n in (1, 2)]
     run.save_resume_state(training._compiled_model(config, text, Workers()), epochs)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tfformer.cli.options import TEXT_FILE, beam_size, examples, languages, length_penalty, run
-from tfformer.cli.terminal import Progress
-from tfformer.runtime.tensorflow import import_tensorflow
+from tfformer.cli.terminal import Progress, load_tensorflow
 
 if TYPE_CHECKING:
     from tfformer.run_directory import Run
@@ -52,7 +51,7 @@ def evaluate(
 
     The last line is JSON. A translation model needs --reference; a language model has none.
     """
-    import_tensorflow()
+    load_tensorflow()
     from tfformer.run_directory import Run
 
     opened = Run.open(run).with_languages(*languages)
@@ -125,7 +124,7 @@ def _evaluate_language_model(run: Run, source: str) -> dict[str, Any]:
 @languages
 def score(run: str, source: str, target: str, languages: tuple[str | None, str | None]) -> None:
     """Print the log-probability of given translations."""
-    import_tensorflow()
+    load_tensorflow()
     from tfformer.data.sources import read_aligned
     from tfformer.inference.streaming import score_stream
     from tfformer.inference.translator import Translator

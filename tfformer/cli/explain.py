@@ -5,8 +5,7 @@ from pathlib import Path
 import click
 
 from tfformer.cli.options import NewFolder, examples, run
-from tfformer.cli.terminal import check_new_file
-from tfformer.runtime.tensorflow import import_tensorflow
+from tfformer.cli.terminal import check_new_file, load_tensorflow
 
 PICTURES = (".png", ".svg", ".html")
 
@@ -43,7 +42,7 @@ def attention(
     if Path(output).suffix not in PICTURES:
         raise ValueError(f"--output {output} must end in one of {', '.join(PICTURES)}")
     check_new_file(output)
-    import_tensorflow()
+    load_tensorflow()
     from tfformer.explain.attention import attention as attention_of
     from tfformer.explain.attention_pictures import draw
     from tfformer.inference.translator import Translator
@@ -63,7 +62,7 @@ def inspect(run: str, output: str | None) -> None:
 
     The run may still be training. The pictures show training, positions and masks.
     """
-    import_tensorflow()
+    load_tensorflow()
     from tfformer.explain.inspection import describe
     from tfformer.run_directory import Run
 

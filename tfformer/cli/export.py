@@ -17,7 +17,7 @@ from tfformer.cli.options import (
     length_penalty,
     run,
 )
-from tfformer.runtime.tensorflow import import_tensorflow
+from tfformer.cli.terminal import load_tensorflow
 from tfformer.storage.run_folders import MANIFEST, is_run
 
 # The options that each format takes, as its function in export/formats.py.
@@ -108,7 +108,7 @@ def export(run: str, format: str, output: str, **values: Any) -> None:
     options = {name: value for name, value in values.items() if value is not None}
     _check_options(format, options)
     _check_output(output)
-    import_tensorflow()
+    load_tensorflow()
     from tfformer.data.sources import read_lines
     from tfformer.export import formats
 

@@ -3,7 +3,7 @@
 import click
 
 from tfformer.cli.options import AT_LEAST_1, examples, run
-from tfformer.runtime.tensorflow import import_tensorflow
+from tfformer.cli.terminal import load_tensorflow
 
 
 @click.command(
@@ -48,7 +48,7 @@ def generate(
     highest = LARGEST_SEED - count
     if not 0 <= seed <= highest:
         raise ValueError(f"--seed {seed} must be from 0 to {highest}")
-    import_tensorflow()
+    load_tensorflow()
     from tfformer.inference.generator import Generator
 
     texts = Generator.load(run).sample([prefix] * count, seed, temperature, top_k, top_p)

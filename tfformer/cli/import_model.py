@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from tfformer.cli.options import NewFolder, examples, languages
-from tfformer.runtime.tensorflow import import_tensorflow
+from tfformer.cli.terminal import load_tensorflow
 
 
 @click.command("import", epilog=examples(["tfformer import opus-mt-en-de --run-dir runs/opus"]))
@@ -49,7 +49,7 @@ def import_model(
         target_language=target_language,
     )
     with checkpoint_at(model, run_dir, choices) as checkpoint:
-        import_tensorflow()
+        load_tensorflow()
         from tfformer.checkpoints.run_writer import write_run
 
         print(write_run(checkpoint, Path(run_dir)))

@@ -5,18 +5,30 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import time
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TextIO
 
+from tfformer.runtime.devices import unused_gpu
+from tfformer.runtime.tensorflow import import_tensorflow
 from tfformer.storage.whole_files import whole_file
 
 if TYPE_CHECKING:
+    from tqdm import tqdm
+
     from tfformer.corpora.translation import Counts
 
 PROMPT = "> "
-LINES_A_REPORT = 100
+LINES = "{n:,} lines, {rate_fmt}"
+SHARE = "{percentage:3.0f}% of the corpus, {postfix}, {remaining} left"
+
+
+def load_tensorflow() -> None:
+    """Import TensorFlow, and warn if it does not see the GPU of this machine."""
+    import_tensorflow()
+    if warning := unused_gpu():
+        warnings.warn(warning, stacklevel=2)
 
 
 def open_closed_streams() -> None:
@@ -131,75 +143,55 @@ def counted(number: int, noun: str) -> str:
 class Progress:
     """The number of lines done and their rate, in one line of the terminal.
 
-    It is updated every 100 lines. Nothing is shown where standard error is no terminal, nor where
-    the output itself goes to the terminal: the two would mix.
+    Nothing is shown if standard error is no terminal, nor if the output goes to the terminal: the
+    two would mix.
     """
 
     def __init__(self, output: TextIO | None = None) -> None:
-        self._is_shown = sys.stderr.isatty() and not (output is not None and output.isatty())
-        self._start = time.monotonic()
-        self._done = 0
-        self._reported = 0
+        is_shown = sys.stderr.isatty() and not (output is not None and output.isatty())
+        self._bar = _bar(unit=" lines", disable=not is_shown, bar_format=LINES)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._is_shown and self._done:
-            self._report(end="\n")
+        self._bar.close()
 
     def advance(self, count: int) -> None:
         """Count `count` more lines as done."""
-        self._done += count
-        if self._is_shown and self._done - self._reported >= LINES_A_REPORT:
-            self._report(end="")
-
-    def _report(self, end: str) -> None:
-        self._reported = self._done
-        rate = self._done / max(time.monotonic() - self._start, 1e-9)
-        text = f"\r{self._done:,} lines done, {rate:,.0f} lines/s"
-        print(f"{text:<48}", end=end, file=sys.stderr, flush=True)
+        self._bar.update(count)
 
 
 class CorpusProgress:
-    """The share of a corpus that is done, with rates and the time that is left.
+    """The share of a corpus that is done, with rates and the time that is left, in one line.
 
-    It is one line. Nothing is shown where standard error is no terminal.
+    Nothing is shown if standard error is no terminal.
 
     Args:
-        files: The files that are to be translated.
+        files: The files to translate.
     """
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._size = sum(file.stat().st_size for file in files)
-        self._is_shown = sys.stderr.isatty()
-        self._start = time.monotonic()
+        is_hidden = not sys.stderr.isatty()
+        self._bar = _bar(total=self._size, disable=is_hidden, bar_format=SHARE)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._is_shown:
-            print(file=sys.stderr)
+        self._bar.close()
 
     def show(self, counts: Counts) -> None:
         """Show what is done so far."""
-        if not self._is_shown:
-            return
-        seconds = max(time.monotonic() - self._start, 1e-9)
-        share = min(counts.size / self._size, 1.0) if self._size else 1.0
+        seconds = max(self._bar.format_dict["elapsed"], 1e-9)
         rates = f"{counts.lines / seconds:,.0f} lines/s, {counts.tokens / seconds:,.0f} tokens/s"
-        left = f"{_duration(seconds / share - seconds)} left" if share else "loading"
-        text = f"\r{share:4.0%} of the corpus, {counts.lines:,} lines, {rates}, {left}"
-        print(f"{text:<90}", end="", file=sys.stderr, flush=True)
+        self._bar.set_postfix_str(f"{counts.lines:,} lines, {rates}", refresh=False)
+        self._bar.update(min(counts.size, self._size) - self._bar.n)
 
 
-def _duration(seconds: float) -> str:
-    """Return hours, minutes and seconds.
+def _bar(**options: Any) -> tqdm[NoReturn]:
+    from tqdm import tqdm
 
-    Example:
-        >>> _duration(3725)
-        '1:02:05'
-    """
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+    tqdm.monitor_interval = 0  # no thread: workers are forked beside it
+    return tqdm(file=sys.stderr, smoothing=0, **options)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tfformer.cli.options import AT_LEAST_1, NewFolder, RunFolder, examples
-from tfformer.runtime.tensorflow import import_tensorflow
+from tfformer.cli.terminal import load_tensorflow
 from tfformer.storage.run_folders import check_free, run_folder
 
 if TYPE_CHECKING:
@@ -66,10 +66,12 @@ TRAINING = "tfformer train recipe.yaml --run-dir runs/mine --set data.folder=cor
             "tfformer train phrasebook --run-dir runs/phrasebook",
             f"{TRAINING} training.epochs=30",
             f"{TRAINING} training.epochs=30 --resume",
+            "tfformer train --init-from runs/opus --run-dir runs/tuned --set data.train=more.tsv "
+            "data.valid=valid.tsv training.epochs=3",
         ]
     ),
 )
-@click.argument("recipe", metavar="RECIPE")
+@click.argument("recipe", required=False, metavar="[RECIPE]")
 @click.option(
     "--run-dir",
     type=NewFolder(may_be_remote=True),
@@ -89,7 +91,8 @@ TRAINING = "tfformer train recipe.yaml --run-dir runs/mine --set data.folder=cor
     "--init-from",
     type=RunFolder(),
     metavar="RUN",
-    help="Start from the vocabulary and weights of this run.",
+    help="Start from the vocabulary and weights of this run; also from its model, tokenizer and "
+    "languages, if the recipe has no section model.",
 )
 @click.option(
     "--ray",
@@ -101,7 +104,7 @@ TRAINING = "tfformer train recipe.yaml --run-dir runs/mine --set data.folder=cor
 )
 @click.option("--workers", type=AT_LEAST_1, metavar="N", help="Workers on Ray.  [default: 1]")
 def train(
-    recipe: str,
+    recipe: str | None,
     run_dir: str,
     settings: tuple[str, ...],
     resume: bool,
@@ -111,29 +114,39 @@ def train(
 ) -> None:
     """Train on parallel text, or on text alone, as a recipe says.
 
-    RECIPE is a YAML file, or the name of a built-in recipe.
+    RECIPE is a YAML file, or the name of a built-in recipe. With --init-from it may be left out.
     """
     from tfformer.config import find_recipe, read_recipe
 
     if workers and not ray:
         raise ValueError("--workers needs --ray; see docs/workers.md for workers without Ray")
-    config = read_recipe(find_recipe(recipe), settings)
+    if not (recipe or init_from):
+        raise click.UsageError("Missing argument 'RECIPE'", click.get_current_context())
+    file = find_recipe(recipe) if recipe else None
+    config = read_recipe(file, settings, _recipe_of(init_from) if init_from else None)
     if resume:
         run_folder(run_dir)
     elif config.training.strategy != "multi_worker":  # the first of several workers writes the run
         check_free(run_dir)
     if ray:  # the workers read the text on their machines
-        import_tensorflow()
+        load_tensorflow()
         from tfformer.training.on_ray import train_on_ray
 
         result = train_on_ray(ray, workers or 1, config, run_dir, resume, init_from)
     else:
         _check_texts(config)
-        import_tensorflow()
+        load_tensorflow()
         from tfformer.training.train import train as train_here
 
         result = train_here(config, run_dir, resume, init_from)
     print(json.dumps(result))
+
+
+def _recipe_of(run: str) -> "Config":
+    load_tensorflow()
+    from tfformer.run_directory import Run
+
+    return Run.open(run).config
 
 
 def _check_texts(config: "Config") -> None:

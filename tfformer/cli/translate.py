@@ -9,7 +9,7 @@ import json
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -29,11 +29,12 @@ from tfformer.cli.terminal import (
     counted,
     input_document,
     input_lines,
+    load_tensorflow,
     output_file,
     typed_lines,
 )
+from tfformer.runtime.devices import device_line
 from tfformer.runtime.steps import Steps
-from tfformer.runtime.tensorflow import import_tensorflow
 from tfformer.storage.run_folders import exported_version, is_run, run_folder
 
 if TYPE_CHECKING:
@@ -334,8 +335,8 @@ def _text_translator(
 
 def _loaded(options: Options, is_typed: bool) -> Translator:
     """Return the translator of a run; at a prompt, say that it is being loaded."""
-    with _step(options, is_typed):
-        import_tensorflow()
+    with _loading(options, is_typed):
+        load_tensorflow()
         from tfformer.inference.translator import Translator
 
         return Translator.load(options.run, *options.languages)
@@ -343,14 +344,19 @@ def _loaded(options: Options, is_typed: bool) -> Translator:
 
 def _opened(options: Options, is_typed: bool) -> Engine:
     """Return the engine of an export; at a prompt, say that it is being loaded."""
-    with _step(options, is_typed):
+    with _loading(options, is_typed):
         from tfformer.engines import open_engine
 
         return open_engine(options.run)
 
 
-def _step(options: Options, is_typed: bool) -> AbstractContextManager[None]:
-    return Steps(sys.stderr if is_typed else None)(f"loading {options.run}")
+@contextmanager
+def _loading(options: Options, is_typed: bool) -> Iterator[None]:
+    """Say at a prompt that the block loads a model, and on a terminal where it computes."""
+    with Steps(sys.stderr if is_typed else None)(f"loading {options.run}"):
+        yield
+    if sys.stderr.isatty():
+        print(f"translating on {device_line()}", file=sys.stderr)
 
 
 # --- A corpus -----------------------------------------------------------------------------------
@@ -362,7 +368,7 @@ def _translate_corpus(options: Options) -> None:
     from tfformer.engines import find_artifact
 
     if is_run(options.run):  # an export may need no TensorFlow
-        import_tensorflow()
+        load_tensorflow()
     from tfformer.corpora.parts import find_parts, job_folder
 
     model = find_artifact(options.run, options.beam_size)

@@ -12,8 +12,16 @@ from tfformer.storage.small_files import read_text
 FOLDER = Path(__file__).parents[1] / "recipes"
 
 
-def read_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Config:
+def read_recipe(
+    path: str | Path | None, overrides: Sequence[str] = (), base: Config | None = None
+) -> Config:
     """Read a YAML file of up to 64 KiB; `section.key=value` overrides replace its values.
+
+    Args:
+        path: The file; None for a recipe of `base` and the overrides alone.
+        overrides: Values in YAML, such as `training.epochs=2`.
+        base: The recipe of another run. A recipe without a section `model` takes model, tokenizer,
+            search, languages and maximum length from it.
 
     Raises:
         OSError: The file cannot be read.
@@ -23,11 +31,13 @@ def read_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Config:
         >>> read_recipe(find_recipe("phrasebook"), ["training.epochs=2"]).training.epochs
         2
     """
-    values = parse_yaml(read_text(Path(path)), str(path)) or {}
+    values = parse_yaml(read_text(Path(path)), str(path)) or {} if path else {}
     if not isinstance(values, dict):
         raise ValueError(
             f"{path} must hold sections such as 'model:' and 'data:', not a {type(values).__name__}"
         )
+    if base and not values.get("model"):
+        _take_model(values, base.to_dict())
     for override in overrides:
         _override(values, override)
     return Config.from_dict(values)
@@ -72,6 +82,16 @@ def parse_yaml(text: str, place: str) -> Any:
     ) as error:
         message = " ".join(str(error).split())
         raise ValueError(f"{place} is not YAML: {message[:240]}") from None
+
+
+def _take_model(values: dict[str, Any], base: dict[str, Any]) -> None:
+    """Give a recipe the model of another one, and all that belongs to the model."""
+    for section in ("model", "tokenizer", "decoding"):
+        values[section] = values.get(section) or base[section]
+    data = values.get("data") or {}
+    if isinstance(data, dict):  # another value is refused with the whole recipe
+        taken = {key: base["data"][key] for key in ("languages", "max_length")}
+        values["data"] = taken | data
 
 
 def _override(values: dict[str, Any], override: str) -> None:

@@ -7,11 +7,13 @@ machines: see export/serving.
 import re
 import signal
 import socket
+import warnings
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import uvicorn
 
+from tfformer.runtime.devices import device_line, unused_gpu
 from tfformer.serving.application import application
 from tfformer.serving.errors import MAX_NAME
 from tfformer.serving.security import read_keys
@@ -71,7 +73,10 @@ def serve(
         for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again at its end
             signal.signal(number, lambda *_: None)
         listener.listen()
-        print(f"serving {', '.join(models.names)} at {place}", flush=True)
+        if warning := unused_gpu():
+            warnings.warn(warning, stacklevel=2)
+        names = ", ".join(models.names)
+        print(f"serving {names} on {device_line()} at {place}", flush=True)
         uvicorn.Server(config).run([listener])
 
 

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -11,6 +12,8 @@ from tfformer.config import Config
 from tfformer.run_directory import Run
 from tfformer.training.history import History, is_over, is_validated
 from tfformer.training.workers import Workers
+
+SECONDS_PER_LINE = 60
 
 
 class TrainingDiverged(ValueError):
@@ -56,6 +59,32 @@ class StopOnNaN(keras.callbacks.Callback):
                 f"{finding} at step {self.counter.step}; {self.run.folder} keeps its last good "
                 "checkpoint: lower the learning rate, lengthen the warmup or set training.clip_norm"
             )
+
+
+class LinePerMinute(keras.callbacks.Callback):
+    """Reports the step, the loss and the time left in the epoch once a minute, for a log file."""
+
+    def __init__(self, report: Callable[[str], None]) -> None:
+        super().__init__()
+        self.report = report
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Start the clocks of the epoch and of the first line."""
+        self.epoch = epoch + 1
+        self.start = self.last = time.monotonic()
+
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        """Report if a minute has passed since the last line."""
+        now = time.monotonic()
+        if now - self.last < SECONDS_PER_LINE:
+            return
+        self.last = now
+        done, steps = batch + 1, self.params["steps"]
+        left = (now - self.start) / done * (steps - done) / 60
+        self.report(
+            f"epoch {self.epoch}, step {done:,} of {steps:,}: loss {(logs or {})['loss']:.4f}, "
+            f"{left:.0f} min left"
+        )
 
 
 class HistoryAndResume(keras.callbacks.Callback):

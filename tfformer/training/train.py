@@ -23,18 +23,11 @@ from tfformer.run_directory import (
     locked_for_resume,
     new_model,
 )
-from tfformer.training.callbacks import HistoryAndResume, StepCounter, StopOnNaN
-from tfformer.training.devices import describe, gpus, settled
-from tfformer.training.earlier_run import (
-    check_same_run,
-    gives_encoder,
-    initial_run,
-    resumed_history,
-    take_weights,
-    with_vocabulary_settings_of,
-)
+from tfformer.training.callbacks import HistoryAndResume, LinePerMinute, StepCounter, StopOnNaN
+from tfformer.training.devices import describe, gpus
 from tfformer.training.history import History, is_over, result_of
 from tfformer.training.optimizer import CaseSharing, new_optimizer
+from tfformer.training.start import Start, start_of
 from tfformer.training.training_data import Report, TrainingData
 from tfformer.training.validation import Validation
 from tfformer.training.workers import Workers, workers_of
@@ -57,7 +50,7 @@ def train(
         config: The recipe.
         run_dir: A folder that is absent or empty; with `resume` the folder of the run. It may be
             an address in an object store, such as "s3://bucket/runs/mine".
-        resume: Continue the run in `run_dir`. Only `earlier_run.MAY_CHANGE_ON_RESUME` may change.
+        resume: Continue the run in `run_dir`. Only `start.MAY_CHANGE_ON_RESUME` may change.
         init_from: A run that gives its vocabulary and its best weights. The weights of a language
             model initialise the encoder of a translator.
         report: Called with each line about the text and the model; Keras prints the epochs.
@@ -97,14 +90,11 @@ def train(
     workers = workers_of(config)
     if not workers.is_chief:
         report = _say_nothing  # the chief's lines would come once more
-    with workers.explained():
-        initial = initial_run(config, init_from)
-        with _held(run_dir, resume, workers) as before:
-            config = settled(config, before.config if before else None)
-            if before:
-                check_same_run(config, before.config)
-            report(describe(config))
-            return _train(config, run_dir, report, workers, before, initial)
+    with workers.explained(), _held(run_dir, resume, workers) as before:
+        start = start_of(config, before, init_from)
+        config = start.settled(config)
+        report(describe(config))
+        return _train(config, run_dir, report, workers, start)
 
 
 @contextlib.contextmanager
@@ -128,44 +118,36 @@ def _train(
     run_dir: str | Path,
     report: Report,
     workers: Workers,
-    before: Run | None,
-    initial: Run | None,
+    start: Start,
 ) -> dict[str, Any]:
-    """Train into `run_dir`: continue the run `before`, or begin a new run.
+    """Train into `run_dir`.
 
     Args:
         config: The recipe.
         run_dir: The run directory.
         report: Called with a line of text at a time.
         workers: The processes that train; the first alone writes.
-        before: The run to continue, if there is one.
-        initial: The run that gives a new one its vocabulary and first weights, if there is one.
+        start: The vocabulary and the first weights.
 
     Returns:
         The content of result.json.
     """
-    config = with_vocabulary_settings_of(before or initial, config)
     if config.model.has_encoder:
         check_bleu(config)
     keras.utils.set_random_seed(config.training.seed)
-    data = TrainingData.read(config, before or initial, report)
+    data = TrainingData.read(config, start, report)
     model = _compiled_model(config, data, workers)
     run = Run.new(run_dir, config, data.tokenizers, data.train.text.digest)
-    history: History = []
-    if before:
-        history = resumed_history(before, config, model, data.train.text.digest)
-    elif initial:
-        take_weights(model, initial.load_model())
+    history = start.restore(model, config, data.train.text.digest)
     if workers.count > 1:
         workers.check_alike(_facts(run, config, model, history))
     if workers.is_chief:
-        if initial and not gives_encoder(initial, config):
-            run.keep_origin(initial)
+        start.keep_origin(run)
         run.save_resume_state(model, history)
         run.write(data.tokenizers)
     report(f"{model.count_params():,} parameters{workers.report()}; writing to {run.folder}")
     if not is_over(config, history):
-        _fit(model, run, config, data, history, workers)
+        _fit(model, run, config, data, history, workers, report)
     result = result_of(history)
     if workers.is_chief:
         run.finish(result)
@@ -225,6 +207,7 @@ def _fit(
     data: TrainingData,
     history: History,
     workers: Workers,
+    report: Report,
 ) -> None:
     """Run `model.fit`.
 
@@ -241,6 +224,8 @@ def _fit(
         ]
     callbacks.append(HistoryAndResume(run, config, history, counter, workers))
     verbosity = 1 if sys.stdout.isatty() else 2
+    if workers.is_chief and verbosity == 2:
+        callbacks.append(LinePerMinute(report))
     model.fit(
         data.train.dataset(first_step),
         steps_per_epoch=_epoch_steps(config, data),

@@ -20,9 +20,9 @@ from tfformer.data.piece_tokenizer import AnyTokenizer
 from tfformer.data.sources import Row, source_files
 from tfformer.data.text_cache import cached_text, text_fingerprint
 from tfformer.data.tokenizers import Tokenizer
-from tfformer.run_directory import MODEL_KINDS, Run, Tokenizers
+from tfformer.run_directory import MODEL_KINDS, Tokenizers
 from tfformer.storage.whole_files import check_regular
-from tfformer.training.earlier_run import gives_encoder
+from tfformer.training.start import Start
 
 Report = Callable[[str], None]
 
@@ -37,17 +37,16 @@ class TrainingData:
     valid_rows: list[Row]
 
     @classmethod
-    def read(cls, config: Config, other: Run | None, report: Report) -> "TrainingData":
-        """Read both texts, train the tokenizers, or take those of the run `other`, and encode.
+    def read(cls, config: Config, start: Start, report: Report) -> "TrainingData":
+        """Read both texts, train the tokenizers that `start` does not give, and encode.
 
         `report` receives a line per text with the number of rows dropped.
         """
         valid_rows = list(_read(config, "valid"))
-        if other and not gives_encoder(other, config):
-            tokenizers = other.tokenizers
-        else:
+        tokenizers = start.tokenizers
+        if tokenizers is None:
             report(f"training the vocabulary on {config.data.train}")
-            tokenizers = train_tokenizers(config, other.tokenizers.target if other else None)
+            tokenizers = train_tokenizers(config, start.source_tokenizer)
         train = _batches(config, "train", tokenizers, report)
         valid = _batches(config, "valid", tokenizers, report)
         return cls(tokenizers, train, valid, valid_rows)

@@ -1,0 +1,46 @@
+"""The device on which TensorFlow computes, in words."""
+
+import os
+import sys
+from pathlib import Path
+
+NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
+HIDDEN = ("", "-1")  # values of CUDA_VISIBLE_DEVICES that leave out all GPUs
+
+
+def device_line() -> str:
+    """Name the GPUs that TensorFlow uses, or the processor cores.
+
+    TensorFlow is not imported; without it the work is done by processor cores.
+
+    Example:
+        >>> device_line()  # doctest: +SKIP
+        'NVIDIA H100 80GB HBM3'
+    """
+    names = _gpu_names()
+    if not names:
+        cores = len(os.sched_getaffinity(0))
+        return "1 processor core" if cores == 1 else f"{cores} processor cores"
+    if len(set(names)) == 1 and len(names) > 1:
+        return f"{len(names)} x {names[0]}"
+    return ", ".join(names)
+
+
+def unused_gpu() -> str | None:
+    """Return a warning if there is an NVIDIA driver, but TensorFlow sees no GPU."""
+    is_hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in HIDDEN
+    if "tensorflow" not in sys.modules or is_hidden or not NVIDIA_DRIVER.exists() or _gpu_names():
+        return None
+    return (
+        "this machine has an NVIDIA driver, but TensorFlow sees no GPU; install its libraries "
+        "with: pip install -e '.[gpu]'"
+    )
+
+
+def _gpu_names() -> list[str]:
+    tensorflow = sys.modules.get("tensorflow")
+    if tensorflow is None:
+        return []
+    details = tensorflow.config.experimental.get_device_details
+    gpus = tensorflow.config.get_visible_devices("GPU")
+    return [details(gpu).get("device_name", gpu.name) for gpu in gpus]
