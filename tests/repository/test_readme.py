@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from support.documentation import ROOT, block_with
+from support.documentation import PAGES, ROOT, block_with
 
 import tfformer
 
@@ -32,6 +32,13 @@ def test_the_files_to_read_are_there():
     assert len(files) == 10
     for name in files:
         assert (ROOT / "tfformer" / name).exists(), name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_every_path_that_a_page_names_exists(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for path in re.findall(r"`((?:tfformer|tests|scripts|docs|export|examples)/[\w/.-]+)`", text):
+        assert (ROOT / path).exists(), path
 
 
 @pytest.mark.slow
