@@ -138,32 +138,69 @@ def train_tiny_run(folder: Path) -> None:
     train(Config.from_dict(recipe), folder / "run")
 
 
+# --- Exports, made once; a version is to be read, never changed -----------------------------------
+
+
+@pytest.fixture(scope="session")
+def saved_model_export(made_once, tiny_run) -> Path:
+    """The tiny run as a SavedModel, with the options that an export has by default."""
+    return exported(made_once, tiny_run, "saved_model")
+
+
+@pytest.fixture(scope="session")
+def ctranslate2_export(made_once, tiny_run) -> Path:
+    """The tiny run for CTranslate2."""
+    pytest.importorskip("ctranslate2")
+    return exported(made_once, tiny_run, "ctranslate2")
+
+
 @pytest.fixture(scope="session")
 def dynamic_litert(made_once, tiny_run) -> Path:
-    """The tiny run as a LiteRT file of free shapes, with a beam search.
+    """The tiny run as a LiteRT file of free shapes, with a beam search."""
+    from support.litert_samples import SENTENCES
 
-    The version is to be read, never changed.
-    """
-    return made_once("dynamic_litert", functools.partial(export_to_litert, tiny_run)) / "1"
+    return exported_to_litert(made_once, tiny_run, "dynamic", beam_size=3, samples=SENTENCES)
 
 
 @pytest.fixture(scope="session")
 def static_litert(made_once, tiny_run) -> Path:
-    """The tiny run as a LiteRT file of fixed shapes, with a beam search.
-
-    The version is to be read, never changed.
-    """
-    fill = functools.partial(export_to_litert, tiny_run, static=True)
-    return made_once("static_litert", fill) / "1"
-
-
-def export_to_litert(run: Path, folder: Path, **settings) -> None:
-    """Export a run with what the tests ask its files as samples."""
+    """The tiny run as a LiteRT file of fixed shapes, with a beam search."""
     from support.litert_samples import SENTENCES
 
-    from tfformer.export import tflite
+    options = {"static": True, "beam_size": 3, "samples": SENTENCES}
+    return exported_to_litert(made_once, tiny_run, "static", **options)
 
-    tflite(run, folder, beam_size=3, samples=SENTENCES, **settings)
+
+@pytest.fixture(scope="session")
+def litert_text(made_once, tiny_run) -> Path:
+    """The tiny run as a LiteRT file with a signature over text, of greedy search alone."""
+    return exported_to_litert(made_once, tiny_run, "text", with_text=True)
+
+
+@pytest.fixture(scope="session")
+def litert_int8(made_once, tiny_run) -> Path:
+    """The tiny run as a LiteRT file of fixed shapes in int8, of greedy search alone."""
+    return exported_to_litert(made_once, tiny_run, "int8", quantize="int8", static=True)
+
+
+@pytest.fixture(scope="session")
+def exported_page(made_once, tiny_run) -> Path:
+    """The tiny run as a page."""
+    return exported(made_once, tiny_run, "web")
+
+
+def exported_to_litert(made_once, run: Path, name: str, **options) -> Path:
+    pytest.importorskip("ai_edge_litert")
+    return exported(made_once, run, "litert", name, **options)
+
+
+def exported(made_once, run: Path, format: str, name: str = "", **options) -> Path:
+    from tfformer.export.pipeline import export_model
+
+    def fill(folder: Path) -> None:
+        export_model(run, folder, format, **options)
+
+    return made_once(f"{format}_{name}", fill) / "1"
 
 
 @pytest.fixture(scope="session")

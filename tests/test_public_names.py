@@ -22,9 +22,7 @@ import tfformer
 from tfformer.model.registry import LayerOptions
 
 ROOT = Path(__file__).parents[1]
-EXPORTS = [f"export.{name}" for name in tfformer.export.__all__]
-NAMES = [name for name in tfformer.__all__ if name != "export"]
-PUBLIC_NAMES = [*NAMES, *EXPORTS]
+PUBLIC_NAMES = tfformer.__all__
 
 
 def run(code: str, folder: Path, **variables: str) -> subprocess.CompletedProcess:
@@ -36,20 +34,19 @@ def run(code: str, folder: Path, **variables: str) -> subprocess.CompletedProces
 
 
 def test_dir_has_the_public_names_and_nothing_else():
-    assert dir(tfformer) == tfformer.__all__ == sorted([*NAMES, "export"])
-
-
-def test_dir_of_the_exports_has_the_formats_and_nothing_else():
-    assert dir(tfformer.export) == tfformer.export.__all__
+    assert dir(tfformer) == tfformer.__all__ == sorted(tfformer.__all__)
 
 
 @pytest.mark.parametrize("name", PUBLIC_NAMES)
 def test_a_public_constructor_or_function_names_each_of_its_arguments(name):
-    """Or types them one by one, as `Unpack` does for Keras' arguments of any layer."""
+    """Or types them one by one, as `Unpack` does for Keras' arguments of any layer.
+
+    The options of an export are the fields of its format's class.
+    """
     signature = inspect.signature(operator.attrgetter(name)(tfformer))
     for parameter in signature.parameters.values():
         assert parameter.kind is not parameter.VAR_POSITIONAL
-        if parameter.kind is parameter.VAR_KEYWORD:
+        if parameter.kind is parameter.VAR_KEYWORD and name != "export_model":
             assert parameter.annotation == typing.Unpack[LayerOptions]
 
 
@@ -250,11 +247,10 @@ def test_a_type_checker_sees_the_types_of_public_names(tmp_path):
         "reveal_type(tfformer.padding_mask)\n"
         "reveal_type(tfformer.Config.from_dict({}))\n"
         "tfformer.Transfomer\n"
-        "tfformer.export.saved_models\n"
         "tfformer.SmoothedCrossEntropy(reduction=None)\n"
     )
     (tmp_path / "stars.py").write_text(
-        "from tfformer import *\nreveal_type(Translator.load('run'))\nreveal_type(export.web)\n"
+        "from tfformer import *\nreveal_type(Translator.load('run'))\nreveal_type(export_model)\n"
     )
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--ignore-missing-imports", "user.py", "stars.py"],
@@ -267,7 +263,6 @@ def test_a_type_checker_sees_the_types_of_public_names(tmp_path):
     assert 'Revealed type is "tfformer.config.recipe.Config"' in done.stdout
     assert "def (ids: " in done.stdout
     assert 'Module has no attribute "Transfomer"' in done.stdout
-    assert 'Module has no attribute "saved_models"' in done.stdout
     assert "reduction" not in done.stdout
     assert 'Revealed type is "tfformer.inference.translator.Translator"' in done.stdout
     assert "def (run: " in done.stdout

@@ -244,18 +244,17 @@ def write_models(folder: Path, preset: str, vocab_size: int) -> None:
     from tfformer import Transformer
     from tfformer.config import PRESETS
     from tfformer.data.tokenizers import Tokenizer
-    from tfformer.export import ctranslate2_writer, saved_model_writer
-    from tfformer.export.tasks import TASKS
+    from tfformer.export.ctranslate2 import writer as ctranslate2_writer
+    from tfformer.export.saved_model import writer as saved_model_writer
     from tfformer.inference.translator import Translator
 
     tokenizer = Tokenizer(vocabulary(vocab_size))
     shape = PRESETS[preset] | {"tie_embeddings": "all", "dialect": {"output_bias": True}}
+    model = Transformer(vocab_size, vocab_size, **shape)
+    model.output_bias.assign(-1e9 * np.eye(vocab_size)[END_ID])
+    translator = Translator(model, tokenizer, length_penalty=0.0, max_length=TOKENS)
     for dtype in ("bfloat16", "float32"):
-        model = Transformer(vocab_size, vocab_size, **shape, dtype=dtype)
-        model.output_bias.assign(-1e9 * np.eye(vocab_size)[END_ID])
-        translator = Translator(model, tokenizer, length_penalty=0.0, max_length=TOKENS)
-        task = TASKS["encoder-decoder"]
-        saved_model_writer.write(folder / dtype, translator, task, with_text=True)
+        saved_model_writer.write(folder / dtype, translator, dtype, with_text=True)
     (folder / "ctranslate2").mkdir()
     ctranslate2_writer.write(folder / "ctranslate2", model, translator.tokenizers, TOKENS)
 

@@ -117,7 +117,7 @@ def write(folder: str, preset: str, vocab_size: str) -> dict:
     from tfformer import Transformer
     from tfformer.config import PRESETS
     from tfformer.data.tokenizers import Tokenizer
-    from tfformer.export import ctranslate2_writer
+    from tfformer.export.ctranslate2 import writer as ctranslate2_writer
     from tfformer.export.litert import writer as litert_writer
     from tfformer.inference.translator import Translator
 

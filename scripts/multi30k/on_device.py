@@ -7,8 +7,8 @@ The float32 files, greedy and with five beams, must give the run's own translati
 test sentences, or their export fails. Then of each kind of file the size, and how fast
 export/on_device/sample.py translates the whole test set with it (two threads, one sentence
 after the other, the start of the program included) and its BLEU. Then how many of the 200 sentences
-the exported page translates in headless Chromium as Python does with the same file, token for
-token, and how fast. The last line is JSON. Needs: pip install -e '.[litert]', chromium, Node.js 20
+the exported page translates in headless Chromium as Python does with the same file, and how
+fast. The last line is JSON. Needs: pip install -e '.[litert]', chromium, Node.js 20
 or newer and npm
 """
 
@@ -25,12 +25,11 @@ from tfformer.runtime.tensorflow import import_tensorflow
 import_tensorflow()
 
 from tfformer.data.sources import read_lines  # noqa: E402
-from tfformer.export import formats as export  # noqa: E402
-from tfformer.export import web_page  # noqa: E402
-from tfformer.export.litert import requests as litert_requests  # noqa: E402
-from tfformer.export.litert.writer import QUANTIZATIONS  # noqa: E402
+from tfformer.engines import open_engine  # noqa: E402
+from tfformer.export.litert.format import QUANTIZATIONS  # noqa: E402
+from tfformer.export.pipeline import export_model  # noqa: E402
+from tfformer.export.web.page import SOURCES  # noqa: E402
 from tfformer.inference.evaluation import scores  # noqa: E402
-from tfformer.inference.translator import Translator  # noqa: E402
 from tfformer.run_directory import Run  # noqa: E402
 
 TEST, CHECKED = "test_2016_flickr", 200
@@ -50,12 +49,14 @@ def main(run_path: str, data: str) -> None:
     for static in (False, True):
         shapes = "static" if static else "dynamic"
         with tempfile.TemporaryDirectory() as folder:
-            export.tflite(run_path, folder, static=static, beam_size=5, samples=samples)
+            settings = {"static": static, "beam_size": 5, "samples": samples}
+            export_model(run_path, folder, "litert", **settings)
         same = f"{CHECKED} of {CHECKED} sentences as the run translates them"
         print(f"float32, {shapes}: {same}, greedy and with 5 beams")
         for quantize in QUANTIZATIONS:
             with tempfile.TemporaryDirectory() as folder:
-                version = export.tflite(run_path, folder, quantize=quantize, static=static)
+                settings = {"static": static, "quantize": quantize}
+                version = export_model(run_path, folder, "litert", **settings)
                 figures = measure(version, run, sentences, references)
             print(f"{quantize}, {shapes}: {figures}", flush=True)
             measured[f"{quantize} {shapes}"] = figures
@@ -90,25 +91,24 @@ def in_chromium(run_path: str, quantize: str, sentences: list[str]) -> dict[str,
     Its target tokens a second come with it.
     """
     with tempfile.TemporaryDirectory() as folder:
-        page = export.web(run_path, folder, quantize=quantize)
-        program = web_page.SOURCES / "test" / "browser.mjs"
+        page = export_model(run_path, folder, "web", quantize=quantize)
+        program = SOURCES / "test" / "browser.mjs"
         command = ["node", program, page, shutil.which("chromium")]
         text = json.dumps(sentences)
         done = subprocess.run(
             command, input=text, capture_output=True, encoding="utf-8", check=True
         )
-        model = page / "model" / "model.tflite"
-        translator = Translator.load(run_path)
-        expected, _ = litert_requests.greedy(model, translator, sentences, static=True)
+        with open_engine(page / "model") as engine:
+            expected = engine.translate(sentences)
     answer = json.loads(done.stdout)
     if "translations" not in answer:
         sys.exit(f"{quantize}, in Chromium: {answer['state']}")
     translations = answer["translations"]
-    ids = [translation["ids"] for translation in translations]
+    texts = [translation["text"] for translation in translations]
     tokens = sum(translation["tokens"] for translation in translations)
     seconds = sum(translation["seconds"] for translation in translations)
     return {
-        "same": sum(map(list.__eq__, expected, ids)),
+        "same": sum(map(str.__eq__, expected, texts)),
         "of": len(sentences),
         "tokens_per_second": round(tokens / seconds),
     }

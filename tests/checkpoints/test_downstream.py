@@ -3,6 +3,7 @@
 These are servers, devices, other runtimes and more training.
 """
 
+import functools
 import json
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import tensorflow as tf
 from sentencepiece import sentencepiece_model_pb2
 from support.exported_page import MISSING, browse
+from support.litert_samples import run_signature
 from support.marian_checkpoints import FIXTURES, answers, edit_yaml
 from support.numpy_layers import log_softmax
 
@@ -20,14 +22,19 @@ from tfformer.config import Config
 from tfformer.data.piece_tokenizer import PieceTokenizer
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.engines import Engine, find_artifact, open_engine
-from tfformer.export import ctranslate2, hugging_face, marian, saved_model, tflite, web
 from tfformer.export.litert import text_pieces
 from tfformer.export.litert.text_pieces import PIECE
-from tfformer.export.other_process import ask
+from tfformer.export.pipeline import export_model
 from tfformer.inference.translator import Translator
 from tfformer.run_directory import Run, Tokenizers
 from tfformer.training.train import train
 
+export_to_saved_model = functools.partial(export_model, format="saved_model")
+export_to_ctranslate2 = functools.partial(export_model, format="ctranslate2")
+export_to_litert = functools.partial(export_model, format="litert")
+export_to_web = functools.partial(export_model, format="web")
+export_to_hugging_face = functools.partial(export_model, format="hugging_face")
+export_to_marian = functools.partial(export_model, format="marian")
 TEXTS = [">>deu<< we see the dog.", ">>fra<< thank you.", "the girl is 猫 big.", ""]
 
 
@@ -36,7 +43,9 @@ def test_a_saved_model_translates_text_without_an_initialisation_of_its_own(
     imported, loaded, tmp_path, cpp_loader
 ):
     """By the loader of C++: what is not tracked is not there."""
-    version = saved_model(imported("I"), tmp_path, max_length=48, beam_size=1, samples=TEXTS[:3])
+    version = export_to_saved_model(
+        imported("I"), tmp_path, max_length=48, beam_size=1, samples=TEXTS[:3]
+    )
     wanted = loaded("I").translate(TEXTS, beam_size=1)
     assert cpp_loader(version, "serving_default", TEXTS) == wanted
     manifest = json.loads((version / "manifest.json").read_text())
@@ -48,7 +57,7 @@ def test_a_saved_model_translates_text_without_an_initialisation_of_its_own(
 def test_a_model_as_marian_decoder_computes_it_goes_to_a_phone(marian_model, tmp_path):
     run = import_model(marian_model("pre"), tmp_path / "run", positions="marian")
     texts = ["we see the dog.", "thank you.", "the girl is big."]
-    phone = tflite(run, tmp_path / "phone", max_length=48, samples=texts)
+    phone = export_to_litert(run, tmp_path / "phone", max_length=48, samples=texts)
     with open_engine(phone) as engine:
         found = engine.translate(texts)
     assert found == Translator.load(run).translate(texts, beam_size=1)
@@ -72,7 +81,7 @@ def test_an_engine_names_the_codes_that_the_model_knows(imported):
 
 @pytest.mark.slow
 def test_a_litert_file_translates_with_the_list_of_pieces_beside_it(imported, loaded, tmp_path):
-    version = tflite(imported("I"), tmp_path, max_length=48, samples=TEXTS[:3])
+    version = export_to_litert(imported("I"), tmp_path, max_length=48, samples=TEXTS[:3])
     with open_engine(version) as engine:
         assert engine.translate(TEXTS) == loaded("I").translate(TEXTS, beam_size=1)
         message = "no target language >>nld<<; known are >>deu<<, >>fra<<"
@@ -83,7 +92,7 @@ def test_a_litert_file_translates_with_the_list_of_pieces_beside_it(imported, lo
 @pytest.mark.slow
 def test_a_litert_file_of_a_model_of_marian_begins_with_zeros(marian_model, tmp_path):
     run = import_model(marian_model("separate"), tmp_path / "run")
-    version = tflite(run, tmp_path / "phone", max_length=128, samples=SOURCES[:4])
+    version = export_to_litert(run, tmp_path / "phone", max_length=128, samples=SOURCES[:4])
     with open_engine(version) as engine:
         found = engine.translate(SOURCES[:4])
     assert found == Translator.load(run).translate(SOURCES[:4], beam_size=1)
@@ -103,17 +112,16 @@ def test_marians_limit_of_a_length_goes_into_every_export(marian_model, tmp_path
     wanted = [2 * (len(row) + 1) for row in rows]
     requests = [{"ids": [row + [0] * (16 - len(row))], "lengths": [len(row)]} for row in rows]
     settings = {"max_length": 32, "beam_size": 1, "samples": SOURCES[:2]}
-    server = saved_model(run, tmp_path / "server", with_text=False, **settings)
+    server = export_to_saved_model(run, tmp_path / "server", with_text=False, **settings)
     translate = tf.saved_model.load(str(server)).signatures["translate_ids"]
     for request, length in zip(requests, wanted, strict=True):
         assert translate(**{k: tf.constant(v) for k, v in request.items()})["lengths"] == [length]
-    phone = tflite(run, tmp_path / "phone", **settings)
-    page = tflite(run, tmp_path / "page", static=True, **settings)
+    phone = export_to_litert(run, tmp_path / "phone", **settings)
+    page = export_to_litert(run, tmp_path / "page", static=True, **settings)
     for version, signature in ((phone, "translate"), (page, "translate_16")):
-        asked = [[signature, request] for request in requests]
-        found = ask("litert", [version / "model.tflite"], asked)
+        found = [run_signature(version, signature, **request) for request in requests]
         assert [answer["lengths"][0] for answer in found] == wanted
-    ctranslate2(run, tmp_path / "ctranslate2", max_length=32, samples=SOURCES[:2])
+    export_to_ctranslate2(run, tmp_path / "ctranslate2", max_length=32, samples=SOURCES[:2])
 
 
 @pytest.mark.slow
@@ -121,8 +129,8 @@ def test_a_multilingual_run_has_its_languages_in_every_export(imported, loaded, 
     """The server's graph and the client on the device put the tokens of the languages in."""
     run, texts = imported("M2M"), [*answers("M2M").texts["sentences"][:6], ""]
     wanted = loaded("M2M").translate(texts, beam_size=1)
-    saved_model(run, tmp_path / "server", max_length=48, beam_size=2, samples=texts[:6])
-    phone = tflite(run, tmp_path / "phone", max_length=48, samples=texts)
+    export_to_saved_model(run, tmp_path / "server", max_length=48, beam_size=2, samples=texts[:6])
+    phone = export_to_litert(run, tmp_path / "phone", max_length=48, samples=texts)
     with open_engine(phone) as engine:
         assert engine.translate(texts) == wanted
 
@@ -134,10 +142,10 @@ def test_another_pair_of_languages_goes_into_every_export(imported, tmp_path):
     texts = answers("M2M").texts["sentences"][:4]
     wanted = translator.translate(texts, beam_size=1)
     settings = {"max_length": 48, "samples": texts} | pair
-    server = saved_model(run, tmp_path / "server", beam_size=1, **settings)
-    phone = tflite(run, tmp_path / "phone", **settings)
+    server = export_to_saved_model(run, tmp_path / "server", beam_size=1, **settings)
+    phone = export_to_litert(run, tmp_path / "phone", **settings)
     assert json.loads((phone / "manifest.json").read_text())["languages"] == ["fr", "en"]
-    version = ctranslate2(run, tmp_path / "ctranslate2", **settings)
+    version = export_to_ctranslate2(run, tmp_path / "ctranslate2", **settings)
     for artifact in (server, phone, version):
         assert find_artifact(artifact, beam_size=1).open().translate(texts) == wanted
 
@@ -148,7 +156,9 @@ def test_ctranslate2_gives_the_translations_of_the_run(imported, tmp_path):
 
     The decoder has other heads, and the position table is the run's.
     """
-    ctranslate2(imported("B"), tmp_path, max_length=48, samples=answers("B").texts["sentences"][:8])
+    export_to_ctranslate2(
+        imported("B"), tmp_path, max_length=48, samples=answers("B").texts["sentences"][:8]
+    )
 
 
 @pytest.mark.slow
@@ -158,14 +168,16 @@ def test_text_goes_into_a_litert_file_with_the_ids_of_the_list(imported, tmp_pat
     The export compares the texts that come out with the run's; test_litert.py asks such a file.
     """
     texts = [*answers("C").texts["sentences"][:8], "the girl is 猫 big.", "  a  b "]
-    version = tflite(imported("C"), tmp_path, max_length=48, with_text=True, samples=texts)
+    version = export_to_litert(
+        imported("C"), tmp_path, max_length=48, with_text=True, samples=texts
+    )
     measured = json.loads((version / "manifest.json").read_text())["parity"]["translate_text"]
     assert measured["identical"] == measured["sentences"] == len(texts)
 
 
 def test_codes_of_languages_are_no_text_for_litert(imported, tmp_path):
     with pytest.raises(ValueError, match=r"no codes such as >>deu<<; leave out --text and use"):
-        tflite(imported("I"), tmp_path / "out", with_text=True)
+        export_to_litert(imported("I"), tmp_path / "out", with_text=True)
     assert not (tmp_path / "out").exists()
 
 
@@ -210,7 +222,7 @@ def test_the_browser_looks_pieces_up_in_the_list(imported, loaded, tmp_path):
         pytest.skip(f"{' and '.join(MISSING)} not installed")
     texts = [*answers("I").texts["sentences"][:8], *TEXTS]
     with pytest.warns(UserWarning, match="names no validation text"):
-        page = web(imported("I"), tmp_path, max_length=32, samples=texts)
+        page = export_to_web(imported("I"), tmp_path, max_length=32, samples=texts)
     found = browse(page, [*texts, ">>nld<< a"])["translations"]
     assert [row["text"] for row in found[:-1]] == loaded("I").translate(texts, beam_size=1)
     assert found[-1]["error"] == (
@@ -280,7 +292,7 @@ def test_a_multilingual_run_that_went_on_keeps_its_languages(imported, tmp_path)
     run = tuned(imported("M2M"), tmp_path, steps=2, languages=None)
     settings = {"max_length": 32, "beam_size": 1, "samples": SOURCES[:2]}
     for asked, wanted in (({}, ["en", "de"]), ({"target_language": "fr"}, ["en", "fr"])):
-        version = ctranslate2(run, tmp_path / wanted[1], **settings, **asked)
+        version = export_to_ctranslate2(run, tmp_path / wanted[1], **settings, **asked)
         assert json.loads((version / "manifest.json").read_text())["languages"] == wanted
 
 
@@ -290,7 +302,7 @@ def test_a_model_of_marian_goes_back_after_its_training(marian_model, tmp_path):
     folder = marian_model("separate")
     run = tuned(import_model(folder, tmp_path / "run"), tmp_path, steps=2)
     wanted = Translator.load(run).score(SOURCES[:4], TARGETS[:4])
-    marian(run, tmp_path / "marian")
+    export_to_marian(run, tmp_path / "marian")
     again = import_model(tmp_path / "marian" / "1", tmp_path / "again")
     found = Translator.load(again).score(SOURCES[:4], TARGETS[:4])
     for one, other in zip(found, wanted, strict=True):
@@ -301,7 +313,7 @@ def test_a_model_of_marian_goes_back_after_its_training(marian_model, tmp_path):
     manifest = json.loads((tmp_path / "marian" / "1" / "manifest.json").read_text())
     assert manifest["imported"]["origin"] == folder.name
     assert not np.array_equal(before["decoder_Wemb"], after["decoder_Wemb"])
-    version = hugging_face(run, tmp_path / "hugging_face")
+    version = export_to_hugging_face(run, tmp_path / "hugging_face")
     tensors = read_safetensors(version / "model.safetensors")
     pad = json.loads((version / "target_vocab.json").read_text())["<pad>"]
     np.testing.assert_array_equal(tensors["model.decoder.embed_tokens.weight"][pad], 0)

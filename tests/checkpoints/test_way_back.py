@@ -1,6 +1,7 @@
 """A run goes back into the file it came from, bit by bit."""
 
 import dataclasses
+import functools
 import json
 import re
 import shutil
@@ -30,24 +31,27 @@ from tfformer.checkpoints.provenance import read_record, write_record
 from tfformer.checkpoints.tensor_files import read_safetensors, write_safetensors
 from tfformer.checkpoints.weight_names import OUTPUT_BIAS, take
 from tfformer.cli.main import main
-from tfformer.export import ctranslate2, hugging_face, marian
+from tfformer.export.pipeline import export_model
 from tfformer.inference.translator import Translator
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
 from tfformer.special_ids import START_ID
+
+export_to_hugging_face = functools.partial(export_model, format="hugging_face")
+export_to_marian = functools.partial(export_model, format="marian")
 
 
 def test_marian_has_no_multilingual_model(imported, tmp_path):
     with pytest.raises(
         ValueError, match="a multilingual model, which marian does not have; use --"
     ):
-        marian(imported("M2M"), tmp_path / "out")
+        export_to_marian(imported("M2M"), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("name", MULTILINGUAL)
 def test_a_multilingual_checkpoint_comes_back_bit_equal(imported, tmp_path, name):
-    version = hugging_face(imported(name), tmp_path)
+    version = export_to_hugging_face(imported(name), tmp_path)
     first = read_safetensors(FIXTURES / name / "model.safetensors")
     found = read_safetensors(version / "model.safetensors")
     assert found.keys() == first.keys()
@@ -67,7 +71,7 @@ def test_a_search_that_stood_in_config_json_goes_back_there(tmp_path):
     (folder / "generation_config.json").unlink()
     config = json.loads((folder / "config.json").read_text()) | {"num_beams": 3}
     (folder / "config.json").write_text(json.dumps(config))
-    version = hugging_face(
+    version = export_to_hugging_face(
         import_model(folder, tmp_path / "run", **languages("M2M")), tmp_path / "out"
     )
     assert not (version / "generation_config.json").exists()
@@ -79,7 +83,7 @@ def test_a_multilingual_checkpoint_may_begin_with_another_token_than_the_end(tmp
     for file in ("config.json", "generation_config.json"):
         edit_json(folder / file, decoder_start_token_id=0)
     run = import_model(folder, tmp_path / "run", **languages("M2M"))
-    version = hugging_face(run, tmp_path / "out")
+    version = export_to_hugging_face(run, tmp_path / "out")
     first = read_safetensors(folder / "model.safetensors")
     found = read_safetensors(version / "model.safetensors")
     assert found.keys() == first.keys()
@@ -90,7 +94,7 @@ def test_a_multilingual_checkpoint_may_begin_with_another_token_than_the_end(tmp
 def test_an_unknown_token_that_may_not_come_goes_back(marian_model, tmp_path):
     """Marian never takes it; Transformers has it among the forbidden words."""
     run = import_model(marian_model("shared"), tmp_path / "run")
-    again = import_model(hugging_face(run, tmp_path / "out"), tmp_path / "again")
+    again = import_model(export_to_hugging_face(run, tmp_path / "out"), tmp_path / "again")
     assert not Run.open(again).config.decoding.allow_unknown
 
 
@@ -108,7 +112,9 @@ def test_only_a_token_that_the_run_never_takes_is_forbidden(tmp_path, forbidden,
     """In A the unknown token has the id 1, and padding 117."""
     folder = checkpoint("A", tmp_path)
     edit_json(folder / "generation_config.json", bad_words_ids=forbidden)
-    version = hugging_face(import_model(folder, tmp_path / "run", **choices), tmp_path / "out")
+    version = export_to_hugging_face(
+        import_model(folder, tmp_path / "run", **choices), tmp_path / "out"
+    )
     found = json.loads((version / "generation_config.json").read_text())
     assert found.get("bad_words_ids") == wanted
 
@@ -172,7 +178,7 @@ def test_a_form_of_the_model_that_marian_does_not_have(
 @pytest.mark.parametrize("name", MULTILINGUAL)
 def test_a_multilingual_checkpoint_comes_back_as_the_same_run(imported, tmp_path, name):
     """The languages, which NLLB has in tokenizer.json, stand in tokenizer_config.json."""
-    version = hugging_face(imported(name), tmp_path / "out")
+    version = export_to_hugging_face(imported(name), tmp_path / "out")
     named = json.loads((version / "tokenizer_config.json").read_text())["additional_special_tokens"]
     assert [name.strip("_")[:2] for name in named] == ["en", "fr", "de"]
     again = Run.open(import_model(version, tmp_path / "again", **languages(name)))
@@ -211,7 +217,7 @@ def test_a_multilingual_run_of_another_version_is_to_be_imported_again(imported,
     del record["details"]["generation"]
     write_record(run, record)
     with pytest.raises(ValueError, match=r"imported\.json has no generation, .*; import the model"):
-        hugging_face(run.path, tmp_path / "out")
+        export_to_hugging_face(run.path, tmp_path / "out")
 
 
 @pytest.mark.slow
@@ -222,10 +228,10 @@ def test_a_start_that_was_trained_gets_a_row_of_its_own(tmp_path, name, start):
     for file in ("config.json", "generation_config.json"):
         edit_json(folder / file, decoder_start_token_id=start)
     run = import_model(folder, tmp_path / "run")
-    first = read_safetensors(hugging_face(run, tmp_path / "out") / "model.safetensors")
+    first = read_safetensors(export_to_hugging_face(run, tmp_path / "out") / "model.safetensors")
     vector = np.linspace(-1, 1, first[EMBEDDINGS[name]].shape[1], dtype=np.float32)
     change(run, lambda model: model.target_embedding.embeddings, START_ID, vector)
-    version = hugging_face(run, tmp_path / "out")
+    version = export_to_hugging_face(run, tmp_path / "out")
     found = read_safetensors(version / "model.safetensors")
     np.testing.assert_array_equal(found[EMBEDDINGS[name]], [*first[EMBEDDINGS[name]], vector])
     vocabulary = "vocab.json" if name == "A" else "target_vocab.json"
@@ -255,7 +261,7 @@ def change(path, variable, row, values):
     run.save_weights(model)
 
 
-@pytest.mark.parametrize("write", [hugging_face, marian])
+@pytest.mark.parametrize("write", [export_to_hugging_face, export_to_marian])
 def test_an_unfinished_run_has_no_way_back(imported, tmp_path, write):
     run = shutil.copytree(imported("A"), tmp_path / "run")
     (run / "result.json").unlink()
@@ -266,7 +272,7 @@ def test_an_unfinished_run_has_no_way_back(imported, tmp_path, write):
 
 @pytest.mark.parametrize("name", MARIAN)
 def test_a_hugging_face_checkpoint_comes_back_bit_equal(imported, tmp_path, name):
-    version = hugging_face(imported(name), tmp_path)
+    version = export_to_hugging_face(imported(name), tmp_path)
     first = read_safetensors(FIXTURES / name / "model.safetensors")
     found = read_safetensors(version / "model.safetensors")
     first.pop("model.shared.weight" if name == "D" else "", None)  # transformers 5 ignores it
@@ -284,7 +290,7 @@ def test_the_command_line_says_that_tensors_were_compared(imported, tmp_path, ca
 
 @pytest.mark.parametrize("name", "ACHI")
 def test_vocabularies_and_settings_come_back(imported, tmp_path, name):
-    version = hugging_face(imported(name), tmp_path)
+    version = export_to_hugging_face(imported(name), tmp_path)
     for file in ("vocab.json", "target_vocab.json", "generation_config.json"):
         if (FIXTURES / name / file).is_file():
             assert json.loads((version / file).read_text()) == json.loads(
@@ -324,14 +330,14 @@ def check_same(found, wanted):
 def test_every_tensor_comes_back_in_its_own_precision(tmp_path, name, but):
     folder, half = halved(name, tmp_path, but)
     run = import_model(folder, tmp_path / "run", **languages(name))
-    version = hugging_face(run, tmp_path / "out")
+    version = export_to_hugging_face(run, tmp_path / "out")
     check_same(read_safetensors(version / "model.safetensors"), half)
     assert json.loads((version / "config.json").read_text())["dtype"] == "float16"
 
 
 def test_a_table_of_positions_is_in_the_precision_of_the_embeddings(tmp_path):
     run = import_model(halved("A", tmp_path)[0], tmp_path / "run", positions="marian")
-    version = hugging_face(run, tmp_path / "out")
+    version = export_to_hugging_face(run, tmp_path / "out")
     kinds = {t.dtype.name for t in read_safetensors(version / "model.safetensors").values()}
     assert kinds == {"float16"}
 
@@ -343,7 +349,7 @@ def test_a_half_precision_checkpoint_that_was_trained_comes_back_in_float32(tmp_
     edit_json(folder / "config.json", **{"dtype": None, key: "float16"})
     run = import_model(folder, tmp_path / "run")
     change(run, lambda model: model.output_bias, 7, 1 / 3)
-    version = hugging_face(run, tmp_path / "out")
+    version = export_to_hugging_face(run, tmp_path / "out")
     found = read_safetensors(version / "model.safetensors")
     assert np.sum(found["final_logits_bias"] == np.float32(1 / 3)) == 1
     assert {tensor.dtype.name for tensor in found.values()} == {"float32"}
@@ -365,7 +371,7 @@ def without_bias(folder, dtype="float32"):
 def test_a_model_of_marian_without_a_bias_goes_back_without_one(marian_model, tmp_path, dtype):
     folder = marian_model("shared")
     options, tensors = without_bias(folder, dtype)
-    version = marian(import_model(folder, tmp_path / "run"), tmp_path / "out")
+    version = export_to_marian(import_model(folder, tmp_path / "run"), tmp_path / "out")
     for file in ("model.npz", "model.bin"):
         found_options, found = marian_files.read(version / file)
         assert found_options["output-omit-bias"] is True
@@ -381,7 +387,7 @@ def test_a_bias_that_was_trained_goes_to_marian_with_the_option_that_it_counts(
     _, tensors = without_bias(folder)
     run = import_model(folder, tmp_path / "run")
     change(run, lambda model: model.output_bias, 7, 3.0)
-    options, found = marian_files.read(marian(run, tmp_path / "out") / "model.npz")
+    options, found = marian_files.read(export_to_marian(run, tmp_path / "out") / "model.npz")
     assert options["output-omit-bias"] is False
     bias = found.pop("decoder_ff_logit_out_b")
     assert sorted(bias[0])[-2:] == [0, 3]
@@ -405,7 +411,7 @@ AS_TRAINED = pytest.mark.filterwarnings("ignore:.*pre-norm model otherwise than 
 def test_a_pre_norm_model_goes_back_with_a_warning(marian_model, tmp_path):
     run = import_model(marian_model("pre"), tmp_path / "run")
     with pytest.warns(UserWarning, match="norm=pre, which marian-decoder decodes otherwise than"):
-        marian(run, tmp_path / "out")
+        export_to_marian(run, tmp_path / "out")
 
 
 @AS_TRAINED
@@ -416,7 +422,7 @@ def test_a_pre_norm_model_goes_back_with_a_warning(marian_model, tmp_path):
 )
 def test_a_marian_model_comes_back_bit_equal(marian_model, tmp_path, name, positions):
     folder = marian_model(name)
-    version = marian(import_model(folder, tmp_path / "run", positions), tmp_path / "out")
+    version = export_to_marian(import_model(folder, tmp_path / "run", positions), tmp_path / "out")
     options, first = marian_files.read(folder / "model.npz")
     for file in ("model.npz", "model.bin"):
         found_options, found = marian_files.read(version / file)
@@ -433,13 +439,15 @@ def test_the_limit_of_a_length_comes_back(marian_model, tmp_path, positions, fac
     run = import_model(folder, tmp_path / "run", positions)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of the other table of positions
-        version = marian(run, tmp_path / "out")
+        version = export_to_marian(run, tmp_path / "out")
     assert yaml.safe_load((version / "decoder.yml").read_text()).get("max-length-factor") == factor
 
 
 @pytest.mark.slow
 def test_a_marian_model_becomes_one_of_hugging_face_with_a_padding_row(marian_model, tmp_path):
-    version = hugging_face(import_model(marian_model("shared"), tmp_path / "run"), tmp_path / "out")
+    version = export_to_hugging_face(
+        import_model(marian_model("shared"), tmp_path / "run"), tmp_path / "out"
+    )
     vocabulary = json.loads((version / "vocab.json").read_text())
     assert vocabulary["<pad>"] == len(vocabulary) - 1
     found = read_safetensors(version / "model.safetensors")
@@ -455,7 +463,7 @@ def test_a_table_of_positions_is_as_long_as_the_configuration_says(tmp_path, sta
     folder = checkpoint("A", tmp_path)
     edit_json(folder / "config.json", max_position_embeddings=stated)
     run = import_model(folder, tmp_path / "run", positions="marian")
-    version = hugging_face(run, tmp_path / "out")
+    version = export_to_hugging_face(run, tmp_path / "out")
     config = json.loads((version / "config.json").read_text())
     tensors = read_safetensors(version / "model.safetensors")
     for side in ("encoder", "decoder"):
@@ -466,7 +474,7 @@ def test_a_table_of_positions_is_as_long_as_the_configuration_says(tmp_path, sta
 
 def test_a_hugging_face_checkpoint_becomes_a_model_of_marian(imported, tmp_path):
     with pytest.warns(UserWarning, match="position_timescale=paper, but Marian has t2t"):
-        version = marian(imported("A"), tmp_path)
+        version = export_to_marian(imported("A"), tmp_path)
     options, found = marian_files.read(version / "model.npz")
     stored = read_safetensors(FIXTURES / "A" / "model.safetensors")["model.shared.weight"]
     np.testing.assert_array_equal(found["Wemb"], stored[:-1])
@@ -484,20 +492,20 @@ def test_a_hugging_face_checkpoint_becomes_a_model_of_marian(imported, tmp_path)
 @pytest.mark.filterwarnings("ignore:.*position_timescale")
 def test_a_model_that_marian_cannot_hold_is_refused(imported, tmp_path, name, message):
     with pytest.raises(ValueError, match=message):
-        marian(imported(name), tmp_path / "out")
+        export_to_marian(imported(name), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_a_pre_norm_model_is_no_checkpoint_of_transformers(marian_model, tmp_path):
     run = import_model(marian_model("pre"), tmp_path / "run", positions="marian")
     with pytest.raises(ValueError, match=r"norm=marian, which .* do not have; use --format marian"):
-        hugging_face(run, tmp_path / "out")
+        export_to_hugging_face(run, tmp_path / "out")
 
 
 def test_a_model_as_marian_decoder_computes_it_is_none_for_ctranslate2(marian_model, tmp_path):
     run = import_model(marian_model("pre"), tmp_path / "run", positions="marian")
     with pytest.raises(ValueError, match="CTranslate2 computes pre-norm layers as they"):
-        ctranslate2(run, tmp_path / "out")
+        export_model(run, tmp_path / "out", "ctranslate2")
     assert not (tmp_path / "out").exists()
 
 

@@ -1,6 +1,5 @@
 """Mistakes in paths and options: answered before TensorFlow is loaded."""
 
-import inspect
 import subprocess
 import sys
 
@@ -8,8 +7,8 @@ import click
 import pytest
 
 from tfformer.cli.explain import PICTURES
-from tfformer.cli.export import EXPORT_OPTIONS
 from tfformer.cli.main import main, program
+from tfformer.export.formats import NAMES, options_of
 from tfformer.version import __version__
 
 HEAVY = {"tensorflow", "keras"}
@@ -147,16 +146,11 @@ def test_import_and_version_load_nothing_heavy():
     assert done.stdout.startswith(f"tfformer {__version__}\nUsage: ")
 
 
-def test_the_options_of_a_format_are_those_of_its_function():
-    from tfformer.export import formats
-
-    for name, options in EXPORT_OPTIONS.items():
-        parameters = inspect.signature(getattr(formats, name)).parameters.values()
-        choices = {one.name for one in parameters if one.kind is one.KEYWORD_ONLY}
-        python_only = {"progress", "for_other_processors"}
-        languages = {"source_language", "target_language"}
-        expected = choices - python_only - languages
-        assert set(options) == expected | ({"languages"} if languages & choices else set())
+def test_the_command_line_has_every_option_of_every_format():
+    known = {option for name in NAMES for option in options_of(name)}
+    languages = {"source_language", "target_language"}
+    given = {option.name for option in program.commands["export"].params}
+    assert given - {"run", "format", "output"} == known - languages | {"languages"}
 
 
 def test_the_command_line_has_at_most_60_options():

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from support.process_tree import descendants
 
-from tfformer import export
 from tfformer.cli import terminal
 from tfformer.cli.main import main
 from tfformer.corpora import processes, workers
@@ -55,21 +54,20 @@ def command(run, corpus, output, *options) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("format", ["saved_model", "ctranslate2"])
-def test_an_export_translates_as_its_run(tiny_run, expected, tmp_path, format):
+def test_an_export_translates_as_its_run(tiny_run, expected, request, format):
     """tests/engines asks the same of LiteRT."""
-    getattr(export, format)(tiny_run, tmp_path, samples=SENTENCES[:4])
-    engine = find_artifact(tmp_path, 1).open(threads=1)
+    version = request.getfixturevalue(f"{format}_export")
+    engine = find_artifact(version, 1).open(threads=1)
     assert engine.translate(SENTENCES) == expected
     assert engine.max_tokens == Translator.load(tiny_run).max_length - 1
 
 
 @pytest.mark.nightly
-def test_a_static_export_takes_sentences_one_by_one(tiny_run, expected, tmp_path):
-    pytest.importorskip("ai_edge_litert")
-    export.tflite(tiny_run, tmp_path, static=True, samples=SENTENCES[:4])
+def test_a_static_export_takes_sentences_one_by_one(static_litert, litert_text, expected):
     with pytest.raises(ValueError, match="has greedy search alone; leave out --beam-size 7"):
-        find_artifact(tmp_path, 7)
-    assert find_artifact(tmp_path).open(threads=1).translate(SENTENCES[:9]) == expected[:9]
+        find_artifact(litert_text, 7)
+    engine = find_artifact(static_litert, 1).open(threads=1)
+    assert engine.translate(SENTENCES[:9]) == expected[:9]
 
 
 @pytest.mark.slow

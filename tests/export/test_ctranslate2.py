@@ -3,6 +3,7 @@
 It finds the same translations and probabilities.
 """
 
+import importlib.util
 import itertools
 import json
 import os
@@ -18,8 +19,8 @@ from support.numpy_layers import log_softmax
 from tfformer import Transformer
 from tfformer.cli.main import main
 from tfformer.data.sources import read_pairs
-from tfformer.export import ctranslate2_writer
-from tfformer.export import formats as export
+from tfformer.export.ctranslate2 import writer
+from tfformer.export.pipeline import export_model
 from tfformer.inference.translator import Translator
 from tfformer.special_ids import END_ID, START_ID
 
@@ -77,8 +78,8 @@ def ask(program, *arguments, about):
 
 
 @pytest.fixture(scope="module")
-def version(tiny_run, tmp_path_factory):
-    return export.ctranslate2(tiny_run, tmp_path_factory.mktemp("models"))
+def version(ctranslate2_export):
+    return ctranslate2_export
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +117,7 @@ def test_every_shape_of_model_has_the_same_probabilities(shape, translator, tmp_
     model.set_weights(
         [weight + dice.normal(0, 0.1, weight.shape) for weight in model.get_weights()]
     )
-    ctranslate2_writer.write(tmp_path, model, tokenizers, 40)
+    writer.write(tmp_path, model, tokenizers, 40)
     source, target = (dice.integers(4, size, length).tolist() for length in (9, 12))
     (found,) = ask(
         SCORE,
@@ -140,14 +141,15 @@ def test_manifest_and_files(version):
     )
 
 
-def test_the_command_line_writes_the_next_version(version, tiny_run, tmp_path, capsys):
+def test_the_command_line_writes_the_next_version(tiny_run, tmp_path, capsys):
+    (tmp_path / "models" / "1").mkdir(parents=True)
     samples = tmp_path / "samples.txt"
     samples.write_text("\n".join(["", *SENTENCES[:5]]) + "\n")
     arguments = [
         "--format",
         "ctranslate2",
         "--output",
-        str(version.parent),
+        str(tmp_path / "models"),
         "--samples",
         str(samples),
     ]
@@ -156,25 +158,25 @@ def test_the_command_line_writes_the_next_version(version, tiny_run, tmp_path, c
     assert lines == [
         f"{name}: 6 of 6 samples have the same output as the run" for name in ("greedy", "beam")
     ]
-    assert last == str(version.parent / str(int(version.name) + 1))
+    assert last == str(tmp_path / "models" / "2")
 
 
 def test_other_weights_are_not_kept(tiny_run, tmp_path, monkeypatch):
-    write = ctranslate2_writer.write
+    write = writer.write
 
     def broken(folder, model, *rest):
         other = Transformer.from_config(model.get_config())
         other.set_weights([weight[::-1] for weight in model.get_weights()])
         write(folder, other, *rest)
 
-    monkeypatch.setattr(ctranslate2_writer, "write", broken)
+    monkeypatch.setattr(writer, "write", broken)
     with pytest.raises(ValueError, match="what was written is not kept"), warnings.catch_warnings():
-        export.ctranslate2(tiny_run, tmp_path / "models")
+        export_model(tiny_run, tmp_path / "models", "ctranslate2")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_without_the_engine_the_message_says_how_to_install_it(tiny_run, tmp_path, monkeypatch):
-    monkeypatch.setattr(export.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"install it with: pip install 'tfformer\[ctranslate2\]'"):
-        export.ctranslate2(tiny_run, tmp_path / "models")
+        export_model(tiny_run, tmp_path / "models", "ctranslate2")
     assert not (tmp_path / "models").exists()

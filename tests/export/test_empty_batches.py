@@ -5,8 +5,7 @@ import pytest
 import tensorflow as tf
 from support.untrained import untrained_generator, untrained_translator
 
-from tfformer.export import saved_model_writer
-from tfformer.export.tasks import TASKS
+from tfformer.export.saved_model import writer
 
 pytestmark = pytest.mark.slow  # an export is read back in another process
 
@@ -19,12 +18,9 @@ NUMBERS = tf.zeros([0], tf.int32)
 def exported(tmp_path_factory):
     """The signatures of a translator and of a language model."""
     loaded = {}
-    for name, subject, kind in (
-        ("t", untrained_translator(), "encoder-decoder"),
-        ("g", untrained_generator(), "decoder"),
-    ):
+    for name, model in (("t", untrained_translator()), ("g", untrained_generator())):
         folder = tmp_path_factory.mktemp(name)
-        saved_model_writer.write(folder, subject, TASKS[kind], with_text=True)
+        writer.write(folder, model, "float32", with_text=True)
         loaded[name] = tf.saved_model.load(str(folder))
     return loaded
 

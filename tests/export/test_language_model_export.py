@@ -8,9 +8,9 @@ import json
 import pytest
 import tensorflow as tf
 
-from tfformer.export import formats as export
-from tfformer.export import saved_model_writer
-from tfformer.export.other_process import ask
+from tfformer.export.parity import ask
+from tfformer.export.pipeline import export_model
+from tfformer.export.saved_model.writer import signatures
 from tfformer.inference.generator import Generator
 
 pytestmark = pytest.mark.slow  # an export is read back in another process
@@ -20,7 +20,7 @@ TEXTS = ["three four", "", "seven", "one two three", "  ", "two two two"]
 
 @pytest.fixture(scope="module")
 def version(counting_run, tmp_path_factory):
-    return export.saved_model(counting_run, tmp_path_factory.mktemp("models"))
+    return export_model(counting_run, tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def answers(version, generator):
         ["score", {"text": TEXTS}],
     ]
     requests += [["serving_default", {"text": [text]}] for text in TEXTS]
-    by_session, by_functions = ask("saved_model", [version, "tensorflow_text"], requests)
+    by_session, by_functions = ask(version, requests)
     assert by_session[0]["generated_text"] == by_functions[0]["generated_text"]
     return by_session
 
@@ -87,8 +87,8 @@ def test_manifest_and_signatures_are_those_of_the_contract(version):
 
 
 def test_without_text_only_ids_are_continued(counting_run, tmp_path):
-    version = export.saved_model(counting_run, tmp_path, with_text=False, max_length=6)
-    assert list(saved_model_writer.signatures(version)) == ["continue_ids"]
+    version = export_model(counting_run, tmp_path, with_text=False, max_length=6)
+    assert list(signatures(version)) == ["continue_ids"]
     assert b"entencepiece" not in (version / "saved_model.pb").read_bytes()
     continue_ids = tf.saved_model.load(str(version)).signatures["continue_ids"]
     found = continue_ids(ids=tf.fill((2, 9), 5), lengths=tf.constant([9, 0]))
@@ -102,10 +102,10 @@ def test_what_a_language_model_has_not_is_refused(counting_run, tmp_path):
     with pytest.raises(
         ValueError, match="is a language model, which has no choice of beam size and length penalty"
     ):
-        export.saved_model(counting_run, tmp_path / "models", beam_size=2)
+        export_model(counting_run, tmp_path / "models", beam_size=2)
     with pytest.raises(
         ValueError,
         match="holds a language model, for `tfformer generate`; this needs a translation",
     ):
-        export.ctranslate2(counting_run, tmp_path / "models")
+        export_model(counting_run, tmp_path / "models", "ctranslate2")
     assert not (tmp_path / "models").exists()

@@ -12,25 +12,22 @@ import sys
 import warnings
 from pathlib import Path
 
-import flatbuffers
 import numpy as np
 import pytest
 import sacrebleu
 import tensorflow as tf
-from flatbuffers import number_types
-from support.litert_samples import SENTENCES
+from support.litert_samples import SENTENCES, run_signature
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
 from tfformer.cli.main import main
 from tfformer.data.sources import read_pairs
 from tfformer.engines import open_engine
-from tfformer.export import formats as export
-from tfformer.export.litert import metadata, quantizer
-from tfformer.export.litert import requests as litert_requests
+from tfformer.export.litert import quantizer
 from tfformer.export.litert import writer as litert_writer
-from tfformer.export.other_process import ask
-from tfformer.export.parity import Hypotheses
+from tfformer.export.litert.format import LiteRT
+from tfformer.export.parity import ask
+from tfformer.export.pipeline import export_model
 from tfformer.inference.translator import Translator
 
 pytestmark = pytest.mark.slow  # an export is read back in another process
@@ -58,13 +55,13 @@ def static(static_litert):
 
 
 @pytest.fixture(scope="module")
-def with_text(tiny_run, tmp_path_factory):
-    return export.tflite(tiny_run, tmp_path_factory.mktemp("with_text"), with_text=True)
+def with_text(litert_text):
+    return litert_text
 
 
 @pytest.fixture(scope="module")
-def int8(tiny_run, tmp_path_factory):
-    return export.tflite(tiny_run, tmp_path_factory.mktemp("int8"), quantize="int8", static=True)
+def int8(litert_int8):
+    return litert_int8
 
 
 def own(translator, beam_size):
@@ -111,17 +108,15 @@ def test_a_search_that_the_file_lacks_is_refused(int8):
         translated(int8, 3)
 
 
-def answers(folder, requests):
-    return ask("litert", [folder / "model.tflite"], requests)
-
-
 def test_what_stands_past_the_length_does_not_matter(static, dynamic):
     for folder, width in ((static, 16), (dynamic, 9)):
         name = "translate_16" if folder == static else "translate"
         rows = [[[50, 60, 70, *[fill] * (width - 3)]] for fill in (0, 3, 99)]
-        found = answers(folder, [[name, {"ids": ids, "lengths": [3]}] for ids in rows])
-        assert found[0] == found[1] == found[2]
-        assert found[0]["lengths"][0] > 0
+        first, *others = [run_signature(folder, name, ids=ids, lengths=[3]) for ids in rows]
+        assert first["lengths"][0] > 0
+        for found in others:
+            for output, values in found.items():
+                np.testing.assert_array_equal(values, first[output])
 
 
 def test_every_shape_of_a_static_file_is_fixed(static):
@@ -237,44 +232,6 @@ def test_a_matrix_that_something_else_reads_stays_as_it_is():
     assert schema.TensorType.INT8 not in types
 
 
-def test_metadata_is_read_by_the_format_alone():
-    """Read by the fields' places in TensorFlow Lite's schema.
-
-    They are name 0, description 1, version 2, subgraphs 3, licence 5.
-    """
-    content = metadata.encode_metadata(
-        "A", "B", "1", "C", [("ids", "in")], [("score", "out"), ("ids", "")]
-    )
-    assert content[4:8] == b"M001"
-    root = flatbuffers.table.Table(
-        content, flatbuffers.encode.Get(number_types.UOffsetTFlags.packer_type, content, 0)
-    )
-
-    def text(table, place):
-        return table.String(table.Offset(4 + 2 * place) + table.Pos).decode()
-
-    def tables(table, place):
-        start = table.Vector(table.Offset(4 + 2 * place))
-        count = table.VectorLen(table.Offset(4 + 2 * place))
-        return [
-            flatbuffers.table.Table(content, table.Indirect(start + 4 * n)) for n in range(count)
-        ]
-
-    assert [text(root, place) for place in (0, 1, 2, 5)] == ["A", "B", "1", "C"]
-    (subgraph,) = tables(root, 3)
-    assert [(text(t, 0), text(t, 1)) for t in tables(subgraph, 2)] == [("ids", "in")]
-    assert [(text(t, 0), text(t, 1)) for t in tables(subgraph, 3)] == [
-        ("score", "out"),
-        ("ids", ""),
-    ]
-
-
-def test_an_exported_file_holds_its_metadata(dynamic):
-    model = flatbuffer_utils.read_model(str(dynamic / "model.tflite"))
-    (entry,) = [entry for entry in model.metadata if entry.name == b"TFLITE_METADATA"]
-    assert bytes(model.buffers[entry.buffer].data)[4:8] == b"M001"
-
-
 def test_what_lies_beside_the_model(dynamic, tiny_run):
     manifest = json.loads((dynamic / "manifest.json").read_text())
     assert (manifest["format"], manifest["quantize"], manifest["static"]) == (
@@ -294,14 +251,12 @@ def test_what_lies_beside_the_model(dynamic, tiny_run):
     card = (dynamic / "README.md").read_text()
     assert manifest["digests"]["model.tflite"] in card
     assert "`translate_beam`" in card
-    assert "TF Text" not in card
     assert list(dynamic.parent.iterdir()) == [dynamic]
 
 
 def test_text_goes_in_and_comes_out(with_text, translator):
-    assert "`translate_text` needs TF Text's operators" in (with_text / "README.md").read_text()
-    requests = [["translate_text", {"text": [sentence]}] for sentence in SENTENCES[:40]]
-    found = ask("litert", [with_text / "model.tflite", "tensorflow_text"], requests)
+    requests = [("translate_text", {"text": [sentence]}) for sentence in SENTENCES[:40]]
+    [found] = ask(with_text, requests)
     assert [answer["translation"][0] for answer in found] == own(translator, 1)[:40]
 
 
@@ -316,14 +271,15 @@ def test_text_of_random_pieces_comes_out_as_by_ids(with_text):
 
 
 def test_a_tokenizer_that_reads_otherwise_is_refused():
+    figures = {"sentences": 2, "largest_score_difference": 0.0}
     found = {
-        "translate": Hypotheses(1, [("a", 0.0), ("b", 0.0)]),
-        "translate_text": Hypotheses(1, [("a", 0.0), ("c", 0.0)]),
+        "translate": figures | {"identical": 2},
+        "translate_text": figures | {"identical": 1},
     }
     with pytest.raises(
         ValueError, match=r"1 of 2 samples come out otherwise with TF Text.*leave out --text"
     ):
-        litert_requests.check_text(found)
+        LiteRT(with_text=True).check(found)
 
 
 @pytest.mark.parametrize(
@@ -339,7 +295,7 @@ def test_a_tokenizer_that_reads_otherwise_is_refused():
 )
 def test_settings_are_checked_before_anything_is_written(tiny_run, tmp_path, arguments, message):
     with pytest.raises(ValueError, match=message):
-        export.tflite(tiny_run, tmp_path / "models", **arguments)
+        export_model(tiny_run, tmp_path / "models", "litert", **arguments)
     assert not (tmp_path / "models").exists()
 
 
@@ -349,7 +305,7 @@ def test_without_litert_the_error_names_the_extra(tiny_run, tmp_path, monkeypatc
         importlib.util, "find_spec", lambda name: None if name == "ai_edge_litert" else found(name)
     )
     with pytest.raises(ValueError, match=r"pip install 'tfformer\[litert\]'"):
-        export.tflite(tiny_run, tmp_path / "models")
+        export_model(tiny_run, tmp_path / "models", "litert")
 
 
 def test_an_option_of_another_format(tiny_run, tmp_path, capsys):

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from page_pattern import javascript
 
-from tfformer.export import web_page
+from tfformer.export.web.page import SOURCES
 from tfformer.text.protected_words import RULES, protected_words
 
 PLACEHOLDERS = ["⟦1⟧", "⟦2⟧"]
@@ -35,7 +35,7 @@ def page(rows: list[tuple[str, ...]]) -> list[list]:
     """
     if not (node := shutil.which("node")):
         pytest.skip("node is not installed")
-    folder = web_page.SOURCES / "src"
+    folder = SOURCES / "src"
     script = SCRIPT.format(folder=folder, placeholders=json.dumps(PLACEHOLDERS))
     command = [node, "--input-type=module", "--eval", script]
     done = subprocess.run(
@@ -47,7 +47,7 @@ def page(rows: list[tuple[str, ...]]) -> list[list]:
 
 def test_the_pages_pattern_is_written_from_the_servers():
     """Otherwise: scripts/page_pattern.py > export/on_device/web/src/protected_words.js."""
-    written = (web_page.SOURCES / "src" / "protected_words.js").read_text(encoding="utf-8")
+    written = (SOURCES / "src" / "protected_words.js").read_text(encoding="utf-8")
     assert json.dumps(javascript(protected_words().pattern)) in written
 
 

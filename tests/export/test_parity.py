@@ -1,6 +1,8 @@
-"""One other text, or one other score, is enough to refuse an artefact."""
+"""Another text, another score or a process without an answer is enough to refuse an artifact."""
 
 import math
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +13,8 @@ OWN = [("a", -2.0), ("b", -0.5)]
 
 def measured(found):
     """The measurements of an artefact whose greedy search finds these texts."""
-    return parity.compare(lambda signature, beam_size: OWN, {"greedy": parity.Hypotheses(1, found)})
+    question = parity.Question("greedy", 1, "serving_default", [], dict, OWN)
+    return {"greedy": parity.compared(question, found)}
 
 
 def test_equal_texts_with_nearly_equal_scores_pass():
@@ -36,3 +39,31 @@ def test_one_other_text_or_score_is_refused(found, identical, difference):
     message = f"greedy gave the run's translation for {identical} of 2 samples"
     with pytest.raises(ValueError, match=message):
         parity.check(values)
+
+
+def test_of_several_loaders_the_worst_counts(monkeypatch):
+    """The first has a text less, the second a score that is further away."""
+    loaders = [[("a", -2.0), ("x", -0.5)], [("a", -2.0), ("b", -0.7)]]
+    monkeypatch.setattr(parity, "ask", lambda folder, requests: [[one] for one in loaders])
+    question = parity.Question("greedy", 1, "serving_default", [{}], list, OWN)
+    values = parity.compare(Path("folder"), [question])["greedy"]
+    assert (values["identical"], values["sentences"]) == (1, 2)
+    assert values["largest_score_difference"] == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("true", "its last line is no answer: ''"),
+        ("echo '[1, 2'", r"its last line is no answer: '\[1, 2'"),
+        ("exit 3", "exit code 3"),
+        ("echo 'KeyError: lost' >&2; exit 1", "KeyError: lost"),
+    ],
+)
+def test_a_process_without_an_answer_is_one_line(program, reason, tmp_path, monkeypatch):
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\ncat > /dev/null\n{program}\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    with pytest.raises(ValueError, match=f"cannot be run by another process.*: {reason}$"):
+        parity.ask(tmp_path, [])

@@ -21,10 +21,12 @@ from support.exported_page import MISSING, PROGRAMS, browse, cut
 from support.segmentations import log_probability, stretched
 
 from tfformer.data.sources import read_pairs
-from tfformer.export import formats as export
-from tfformer.export import web_page
-from tfformer.export.litert import requests as litert_requests
+from tfformer.engines import open_engine
+from tfformer.engines.litert import IdSearch
+from tfformer.export.pipeline import export_model
+from tfformer.export.web import page as web_page
 from tfformer.inference.translator import Translator
+from tfformer.runtime.steps import Steps
 from tfformer.special_ids import END_ID
 
 SENTENCES = [source for source, _ in itertools.islice(read_pairs("phrasebook:valid"), 40)]
@@ -40,8 +42,17 @@ def programs():
 
 
 @pytest.fixture(scope="module")
-def page(programs, tiny_run, tmp_path_factory):
-    return export.web(tiny_run, tmp_path_factory.mktemp("web"))
+def page(programs, exported_page):
+    return exported_page
+
+
+def ids_in_python(page, sentences):
+    """The ids of greedy translations by the page's own file, each with its end token."""
+    with open_engine(page / "model", threads=1) as engine:
+        search = IdSearch(page / "model" / "model.tflite", engine.manifest)
+        rows = engine.tokenizers.source.encode(sentences)
+        found = [search.run([row], "translate").ids[0, 0].tolist() for row in rows]
+    return [ids[: ids.index(END_ID) + 1] if END_ID in ids else ids for ids in found]
 
 
 @pytest.mark.slow
@@ -49,9 +60,7 @@ def test_the_browser_gives_the_tokens_of_python(page, tiny_run):
     found = browse(page, [*SENTENCES, "", "The dog " * 60])
     assert found["state"] == "Ready."
     translator = Translator.load(tiny_run)
-    expected, _ = litert_requests.greedy(
-        page / "model" / "model.tflite", translator, SENTENCES, static=True
-    )
+    expected = ids_in_python(page, SENTENCES)
     *translations, blank, long = found["translations"]
     assert [translation["ids"] for translation in translations] == expected
     assert [
@@ -93,15 +102,12 @@ def test_the_browser_cuts_as_python_but_for_equally_likely_cuts(page):
         assert likelihoods[0] == pytest.approx(likelihoods[1], abs=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_of_int8_the_browser_gives_the_tokens_of_python_but_for_near_ties(
     programs, tiny_run, tmp_path
 ):
-    page = export.web(tiny_run, tmp_path, quantize="int8")
-    found, translator = browse(page, SENTENCES), Translator.load(tiny_run)
-    expected, _ = litert_requests.greedy(
-        page / "model" / "model.tflite", translator, SENTENCES, static=True
-    )
+    page = export_model(tiny_run, tmp_path, "web", quantize="int8")
+    found, expected = browse(page, SENTENCES), ids_in_python(page, SENTENCES)
     same = [
         row["ids"] == python for row, python in zip(found["translations"], expected, strict=True)
     ]
@@ -150,7 +156,7 @@ def test_without_sources_the_error_says_where_they_would_be(tmp_path):
         ValueError,
         match=f"the page's sources are not at {tmp_path}; install tfformer from a checkout",
     ):
-        web_page.built(tmp_path)
+        web_page.built(Steps(), tmp_path)
 
 
 def test_without_npm_the_error_names_it(tmp_path, monkeypatch):
@@ -159,7 +165,7 @@ def test_without_npm_the_error_names_it(tmp_path, monkeypatch):
     with pytest.raises(
         ValueError, match=r"has to be built, and npm is not installed; install Node\.js 20 or newer"
     ):
-        web_page.built(tmp_path)
+        web_page.built(Steps(), tmp_path)
 
 
 def test_a_build_that_fails_is_one_line(tmp_path, monkeypatch):
@@ -169,7 +175,7 @@ def test_a_build_that_fails_is_one_line(tmp_path, monkeypatch):
     npm.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     with pytest.raises(ValueError, match=r"`npm ci` failed in .*: no network"):
-        web_page.built(tmp_path)
+        web_page.built(Steps(), tmp_path)
 
 
 @pytest.mark.parametrize("changed", ["build.mjs", "package-lock.json", "src/page.js"])
@@ -182,10 +188,12 @@ def test_a_page_older_than_its_sources_is_built_again(tmp_path, monkeypatch, cha
     npm.write_text("#!/bin/sh\necho $1 >> commands\nmkdir -p dist\ntouch dist/service_worker.js\n")
     npm.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
-    assert web_page.built(tmp_path) == web_page.built(tmp_path) == tmp_path / "dist"
+    assert (
+        web_page.built(Steps(), tmp_path) == web_page.built(Steps(), tmp_path) == tmp_path / "dist"
+    )
     assert (tmp_path / "commands").read_text() == "ci\nrun\n"
     os.utime(tmp_path / changed, (2e9, 2e9))
-    web_page.built(tmp_path)
+    web_page.built(Steps(), tmp_path)
     assert (tmp_path / "commands").read_text() == "ci\nrun\n" * 2
 
 
@@ -196,10 +204,9 @@ def test_a_page_is_copied_with_a_version_that_changes_with_any_of_its_files(tmp_
     for number, (script, weights) in enumerate((("a", "b"), ("a", "b"), ("c", "b"), ("a", "c"))):
         (built / "page.js").write_text(script)
         folder = tmp_path / str(number)
-        folder.mkdir()
-        model = web_page.write(built, folder)
-        (model / "model.tflite").write_text(weights)
-        web_page.set_version(folder)
+        (folder / "model").mkdir(parents=True)
+        (folder / "model" / "model.tflite").write_text(weights)
+        web_page.lay_out(built, folder)
         versions += re.findall(
             r'const VERSION = "([0-9a-f]{16})";', (folder / "service_worker.js").read_text()
         )
@@ -209,9 +216,10 @@ def test_a_page_is_copied_with_a_version_that_changes_with_any_of_its_files(tmp_
 
 
 def test_a_service_worker_without_a_place_for_the_version_is_refused(tmp_path):
-    (tmp_path / "service_worker.js").write_text("const VERSION = 1;")
+    (tmp_path / "built").mkdir()
+    (tmp_path / "built" / "service_worker.js").write_text("const VERSION = 1;")
     with pytest.raises(ValueError, match=r"service_worker\.js has no line VERSION"):
-        web_page.set_version(tmp_path)
+        web_page.lay_out(tmp_path / "built", tmp_path / "version")
 
 
 STATE = "document.getElementById('state').textContent"

@@ -13,11 +13,10 @@ from support.faults import record, size
 from support.hostile_requests import text
 
 from tfformer.data.sources import read_pairs
-from tfformer.export import ctranslate2_writer, saved_model_writer
+from tfformer.export.ctranslate2 import writer as ctranslate2_writer
 from tfformer.export.litert import writer as litert_writer
-from tfformer.export.tasks import SearchOptions, load
+from tfformer.export.saved_model import writer as saved_model_writer
 from tfformer.inference.translator import Translator
-from tfformer.run_directory import Run
 from tfformer.special_ids import END_ID
 
 Translate = Callable[[Sequence[str]], list[str]]
@@ -35,8 +34,7 @@ def beam_search(run: Path, folder: Path) -> Translate:
 
 
 def saved_model(run: Path, folder: Path) -> Translate:
-    task, translator = load(Run.open(run), SearchOptions(None, 1, None))
-    saved_model_writer.write(folder, translator, task, with_text=True)
+    saved_model_writer.write(folder, Translator.load(run), "float32", with_text=True)
     loaded = tf.saved_model.load(str(folder))
 
     def translate(texts: Sequence[str]) -> list[str]:
@@ -49,7 +47,8 @@ def saved_model(run: Path, folder: Path) -> Translate:
 def litert(run: Path, folder: Path) -> Translate:
     from ai_edge_litert.interpreter import Interpreter
 
-    _, translator = load(Run.open(run), SearchOptions(None, 1, None))
+    own = Translator.load(run)
+    translator = own.with_search(own.decoding.replace(beam_size=1))
     litert_writer.write(folder / "model.tflite", translator, "none", static=False, with_text=False)
     interpreter = Interpreter(model_path=str(folder / "model.tflite"))
     source, target = translator.tokenizers.source, translator.tokenizers.target

@@ -10,7 +10,6 @@ from support.served_texts import client_of
 from support.servers import save_scripted_model
 
 from tfformer.cli.main import main
-from tfformer.export import formats as export
 from tfformer.inference.translator import Translator
 from tfformer.serving.application import application
 from tfformer.serving.request_queue import RequestQueue
@@ -35,9 +34,9 @@ def version(request):
 
 
 @pytest.fixture(scope="module")
-def greedy(tiny_run, tmp_path_factory):
+def greedy(litert_text):
     """A version of greedy search alone."""
-    return export.tflite(tiny_run, tmp_path_factory.mktemp("greedy"), samples=SENTENCES[:4])
+    return litert_text
 
 
 def texts(sentences) -> dict[str, np.ndarray]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from support.browser import CHROMIUM
 
-from tfformer.export import web_page
+from tfformer.export.web.page import SOURCES
 
 PROGRAMS = {"chromium": CHROMIUM, "node": shutil.which("node"), "npm": shutil.which("npm")}
 MISSING = [name for name, path in PROGRAMS.items() if path is None]
@@ -26,7 +26,7 @@ def cut(tokenizer: Path, sentences: list[str]) -> list[list[str]]:
 
 def _answer(program: str, sentences: list[str], *arguments: str) -> Any:
     done = subprocess.run(
-        ["node", str(web_page.SOURCES / "test" / program), *arguments],
+        ["node", str(SOURCES / "test" / program), *arguments],
         input=json.dumps(sentences),
         capture_output=True,
         encoding="utf-8",

@@ -26,64 +26,26 @@ from tfformer.storage.whole_files import file_digest, publish, temporary_folder
 from tfformer.version import __version__
 
 
-def write_hugging_face(
-    run: str | Path, output: str | Path, *, progress: TextIO | None = None
+def write_checkpoint(
+    run: str | Path, output: str | Path, name: str, *, progress: TextIO | None = None
 ) -> Path:
-    """Write a run as a checkpoint of Hugging Face, of M2M100 or NLLB where it was one.
-
-    `MarianMTModel.from_pretrained` of Transformers loads it, or
-    `M2M100ForConditionalGeneration.from_pretrained`.
+    """Write a run as a checkpoint that Transformers, or Marian, loads.
 
     Args:
-        run: The run directory of a finished translation model, imported or trained here.
-        output: The folder of versions, made if it is not there.
+        run: The run directory of a finished translation model. Marian takes an imported model
+            alone, fine-tuned or not.
+        output: The folder of versions, created if it is missing.
+        name: "hugging_face" or "marian". A run that was imported from M2M100 or NLLB becomes a
+            checkpoint for `M2M100ForConditionalGeneration`, any other for `MarianMTModel`.
         progress: A stream for a line about each step, such as `sys.stderr`.
 
     Returns:
-        The new version's folder, `output`/<next free number>.
+        The folder of the new version, `output`/<next free number>.
 
     Raises:
-        ValueError: The run is not finished, or its model in Transformers has no such layers.
+        ValueError: The run is not finished, or the toolkit has no such layers.
         OSError: A file cannot be read or written. Nothing is left behind after either error.
-
-    Example:
-        >>> import tfformer.export
-        >>> version = tfformer.export.hugging_face("runs/opus", "models")  # doctest: +SKIP
-        >>> tfformer.export.hugging_face("no/such/run", "models")  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-            ...
-        FileNotFoundError: no/such/run is not a run directory: ...
     """
-    return _write(run, output, "hugging_face", progress)
-
-
-def write_marian(run: str | Path, output: str | Path, *, progress: TextIO | None = None) -> Path:
-    """Write an imported run as a model that marian-decoder and pymarian load.
-
-    Args:
-        run: The run directory of an imported translation model, fine-tuned or not.
-        output: The folder of versions, made if it is not there.
-        progress: A stream for a line about each step, such as `sys.stderr`.
-
-    Returns:
-        The new version's folder, `output`/<next free number>.
-
-    Raises:
-        ValueError: The run is not finished, or Marian has no such layers.
-        OSError: A file cannot be read or written. Nothing is left behind after either error.
-
-    Example:
-        >>> import tfformer.export
-        >>> version = tfformer.export.marian("runs/opus", "models")  # doctest: +SKIP
-        >>> tfformer.export.marian("no/such/run", "models")  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-            ...
-        FileNotFoundError: no/such/run is not a run directory: ...
-    """
-    return _write(run, output, "marian", progress)
-
-
-def _write(run: str | Path, output: str | Path, name: str, progress: TextIO | None) -> Path:
     opened = Run.open(run)
     opened.check_architecture("encoder-decoder")
     opened.check_finished()

@@ -18,23 +18,10 @@ from tfformer.cli.options import (
     run,
 )
 from tfformer.cli.terminal import load_tensorflow
+from tfformer.export.formats import NAMES, options_of
+from tfformer.export.litert.format import QUANTIZATIONS
+from tfformer.export.saved_model.format import DTYPES
 from tfformer.storage.run_folders import MANIFEST, is_run
-
-# The options that each format takes, as its function in export/formats.py.
-EXPORT_OPTIONS: dict[str, tuple[str, ...]] = {
-    "saved_model": (
-        *("max_length", "beam_size", "length_penalty", "dtype", "with_text"),
-        *("samples", "languages"),
-    ),
-    "ctranslate2": ("max_length", "beam_size", "samples", "languages"),
-    "litert": (
-        *("max_length", "beam_size", "length_penalty", "quantize", "static", "with_text"),
-        *("samples", "languages"),
-    ),
-    "web": ("max_length", "quantize", "samples", "languages"),
-    "hugging_face": (),
-    "marian": (),
-}
 
 
 @click.command(
@@ -50,7 +37,7 @@ EXPORT_OPTIONS: dict[str, tuple[str, ...]] = {
 @click.option(
     "--format",
     "format",
-    type=click.Choice(list(EXPORT_OPTIONS)),
+    type=click.Choice(NAMES),
     required=True,
     help="litert has a beam search only with --beam-size, web has none.",
 )
@@ -71,12 +58,12 @@ EXPORT_OPTIONS: dict[str, tuple[str, ...]] = {
 @length_penalty
 @click.option(
     "--dtype",
-    type=click.Choice(["float32", "bfloat16"]),
+    type=click.Choice(DTYPES),
     help="saved_model: type of the weights. Default: float32.",
 )
 @click.option(
     "--quantize",
-    type=click.Choice(["none", "int8", "float16"]),
+    type=click.Choice(QUANTIZATIONS),
     help="litert, web: type of the weights. Default: none, and float16 for web.",
 )
 @click.option(
@@ -110,16 +97,13 @@ def export(run: str, format: str, output: str, **values: Any) -> None:
     _check_output(output)
     load_tensorflow()
     from tfformer.data.sources import read_lines
-    from tfformer.export import formats
+    from tfformer.export.pipeline import export_model
 
     if "samples" in options:
         options["samples"] = list(read_lines(options["samples"]))
     if "languages" in options:
         options["source_language"], options["target_language"] = options.pop("languages")
-    if options.get("dtype") == "bfloat16":
-        options["for_other_processors"] = True
-    write = getattr(formats, format)
-    version = write(run, output, progress=sys.stderr, **options)
+    version = export_model(run, output, format, progress=sys.stderr, **options)
     (manifest,) = version.rglob(MANIFEST)
     for line in _parity_lines(json.loads(manifest.read_text(encoding="utf-8"))):
         print(line)
@@ -128,8 +112,9 @@ def export(run: str, format: str, output: str, **values: Any) -> None:
 
 def _check_options(format: str, options: Mapping[str, object]) -> None:
     """Raise ValueError if the format has no such option."""
+    known = options_of(format)
     for name, value in options.items():
-        if name not in EXPORT_OPTIONS[format]:
+        if {"languages": "source_language"}.get(name, name) not in known:
             spelled = name.replace("_", "-")
             if name == "with_text":
                 spelled = "text" if value else "no-text"

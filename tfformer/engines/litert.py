@@ -6,9 +6,10 @@ sentences, S source tokens, T target tokens, N beams.
 
 from __future__ import annotations
 
+import functools
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
@@ -65,16 +66,20 @@ class LitertEngine(Engine):
         """
         if signature != OVER_TEXT:
             return super().run(signature, inputs)
+        return self._over_text(**inputs)
+
+    def close(self) -> None:
+        """End the threads."""
+        self._threads.shutdown()
+
+    @functools.cached_property
+    def _over_text(self) -> Callable[..., Arrays]:
         from tensorflow_text import tflite_registrar
 
         interpreter = InterpreterWithCustomOps(
             custom_op_registerers=tflite_registrar.SELECT_TFTEXT_OPS, model_path=str(self._file)
         )
-        return interpreter.get_signature_runner(OVER_TEXT)(**inputs)
-
-    def close(self) -> None:
-        """End the threads."""
-        self._threads.shutdown()
+        return interpreter.get_signature_runner(OVER_TEXT)
 
     def _search(
         self, sentences: Sequence[str], beam_size: int, count: int

@@ -1,62 +1,114 @@
-"""Compares an artefact's texts and scores with the run's own."""
+"""Ask an artifact in another process, and compare its answers with the run's own."""
 
+import json
 import math
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 SCORE_TOLERANCE = 1e-3  # of the score, or in nats below 1: 60 sums in another order differ by 1e-5
+CHECKOUT = Path(__file__).parents[2]  # the folder of the package
 
 Scored = tuple[str, float]  # a text and its score in nats
+Inputs = dict[str, Any]  # by name, the batch first: texts or nested lists of whole numbers
+Outputs = dict[str, Any]  # by name, the batch first
 
 
-class Hypotheses(NamedTuple):
-    """The best texts that a signature gives for the samples, one each."""
+class Question(NamedTuple):
+    """What an artifact is asked, and the answer that it must give.
 
+    Attributes:
+        name: The signature or the search, as the manifest names it.
+        beam_size: Number of beams; 1 is greedy search.
+        signature: The signature, as the engine names it.
+        requests: The inputs of each request.
+        read: Texts with scores from the outputs of a request.
+        own: The run's own texts with scores.
+    """
+
+    name: str
     beam_size: int
-    texts: Sequence[Scored]
+    signature: str
+    requests: Sequence[Inputs]
+    read: Callable[[Outputs], Sequence[Scored]]
+    own: Sequence[Scored]
 
 
-Reference = Callable[[str, int], Sequence[Scored]]  # signature, beam size -> the run's own texts
-
-
-def compare(
-    reference: Reference, *hypotheses: Mapping[str, Hypotheses]
-) -> dict[str, dict[str, Any]]:
-    """Measure how many texts are the run's own.
+def compare(folder: Path, questions: Sequence[Question]) -> dict[str, dict[str, Any]]:
+    """Measure how many texts of an artifact are the run's own.
 
     Args:
-        reference: It gives the run's own texts for the same samples.
-        hypotheses: The artefact's texts, by the name of a signature or search. Where several
-            runtimes have read the artefact, a mapping for each.
+        folder: The artifact with its manifest.
+        questions: The questions.
 
     Returns:
-        By the same names: `beam_size`, `sentences`, how many are `identical`, and of these the
-        `largest_score_difference`, relative to the score where that is beyond 1. A score that is no
-        number differs by infinity. Of several runtimes the one with the fewest identical texts
-        counts, and the largest score difference of all.
+        By the names of the questions: `beam_size`, `sentences`, how many are `identical`, and of
+        these the `largest_score_difference`, relative to a score beyond 1. A score that is not a
+        number differs by infinity. Where several loaders read the artifact, the fewest identical
+        texts and the largest difference of all.
+
+    Raises:
+        ValueError: Another process cannot run the artifact.
     """
-    measured = {}
-    for name, (beam_size, _) in hypotheses[0].items():
-        own = reference(name, beam_size)
-        each = [_measured(own, found[name].texts, beam_size) for found in hypotheses]
-        fewest = min(each, key=lambda one: one["identical"])
-        largest = max(one["largest_score_difference"] for one in each)
-        measured[name] = fewest | {"largest_score_difference": largest}
+    requests = [(one.signature, inputs) for one in questions for inputs in one.requests]
+    measured: dict[str, dict[str, Any]] = {}
+    for answers in ask(folder, requests):
+        outputs = iter(answers)
+        for question in questions:
+            found = [text for _ in question.requests for text in question.read(next(outputs))]
+            figures = compared(question, found)
+            measured[question.name] = _worse(figures, measured.get(question.name, figures))
     return measured
 
 
-def _measured(
-    reference: Sequence[Scored], hypotheses: Sequence[Scored], beam_size: int
-) -> dict[str, Any]:
-    pairs = zip(reference, hypotheses, strict=True)
+def ask(folder: Path, requests: Sequence[tuple[str, Inputs]]) -> list[list[Outputs]]:
+    """Return an artifact's answers from another process, `python -m tfformer.engines`.
+
+    Args:
+        folder: The artifact with its manifest.
+        requests: Signatures and their inputs.
+
+    Returns:
+        The outputs of each request, for each loader that reads the artifact.
+
+    Raises:
+        ValueError: The process failed, or printed no answer.
+    """
+    command = [sys.executable, "-m", "tfformer.engines", str(folder.resolve())]
+    done = subprocess.run(
+        command,
+        input=json.dumps(requests),
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        cwd=CHECKOUT,
+    )
+    if done.returncode:
+        raise _refusal((done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1])
+    last = done.stdout.strip().rpartition("\n")[2]
+    try:
+        return json.loads(last)
+    except ValueError:
+        raise _refusal(f"its last line is no answer: {last[:100]!r}") from None
+
+
+def _refusal(reason: str) -> ValueError:
+    return ValueError(
+        f"what was written cannot be run by another process, so it is not kept: {reason}"
+    )
+
+
+def compared(question: Question, found: Sequence[Scored]) -> dict[str, Any]:
+    """Return the figures of `compare` for the answers to a question."""
+    pairs = zip(question.own, found, strict=True)
     differences = [
-        _difference(score, measured)
-        for (text, score), (hypothesis, measured) in pairs
-        if text == hypothesis
+        _difference(score, measured) for (text, score), (other, measured) in pairs if text == other
     ]
     return {
-        "beam_size": beam_size,
-        "sentences": len(hypotheses),
+        "beam_size": question.beam_size,
+        "sentences": len(found),
         "identical": len(differences),
         "largest_score_difference": max(differences, default=0.0),
     }
@@ -67,8 +119,17 @@ def _difference(score: float, measured: float) -> float:
     return math.inf if math.isnan(difference) else difference
 
 
+def _worse(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    difference = "largest_score_difference"
+    return {
+        **first,
+        "identical": min(first["identical"], second["identical"]),
+        difference: max(first[difference], second[difference]),
+    }
+
+
 def check(parity: Mapping[str, Mapping[str, Any]]) -> None:
-    """Refuse an artefact that differs from its run.
+    """Refuse an artifact that differs from its run.
 
     Args:
         parity: The measurements of `compare`.

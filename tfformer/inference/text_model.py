@@ -109,8 +109,8 @@ class TextModel(ABC):
 
         Args:
             folder: The folder of versions, created if it is missing.
-            format: A name in `tfformer.export`, such as "saved_model", "litert" or "ctranslate2".
-            **options: Options of the format, see `tfformer.export`.
+            format: As in `tfformer.export_model`.
+            **options: As in `tfformer.export_model`.
 
         Returns:
             The folder of the new version.
@@ -118,13 +118,8 @@ class TextModel(ABC):
         Raises:
             ValueError: The format or an option is unknown, or the export differs from the model.
         """
-        from tfformer import export
+        from tfformer.export.pipeline import export_model
 
-        if format not in export.__all__:
-            raise ValueError(
-                f"format={format!r} is not known; choose one of {', '.join(export.__all__)}"
-            )
         with TemporaryDirectory() as temporary:
             run = self.save(Path(temporary) / "run")
-            exported: Path = getattr(export, format)(run, folder, **options)
-        return exported
+            return export_model(run, folder, format, **options)

@@ -63,7 +63,7 @@ class TokenModel(ShardedModel):
     ) -> None:
         """Write the model's call as Keras' `export` does.
 
-        By default it takes int32 ids of any shape. `tfformer.export` exports a run's whole
+        By default it takes int32 ids of any shape. `tfformer.export_model` exports a run's whole
         translation, with tokenizer and search.
 
         Args:

@@ -22,8 +22,7 @@ from benchmarks.decode import (  # noqa: E402
 from tfformer import Transformer  # noqa: E402
 from tfformer.config import PRESETS  # noqa: E402
 from tfformer.data.tokenizers import Tokenizer  # noqa: E402
-from tfformer.export import saved_model_writer  # noqa: E402
-from tfformer.export.tasks import TASKS  # noqa: E402
+from tfformer.export.saved_model import writer  # noqa: E402
 from tfformer.inference.translator import Translator  # noqa: E402
 
 ROUNDS = 3
@@ -35,14 +34,13 @@ def main() -> None:
     start = time.perf_counter()
     size = int(vocab_size)
     shape = PRESETS[preset] | {"tie_embeddings": "all", "dialect": {"output_bias": True}}
-    model = Transformer(size, size, **shape, dtype=dtype)
+    model = Transformer(size, size, **shape)
     model.output_bias.assign(-1e9 * np.eye(size)[END_ID])
     translator = Translator(
         model, Tokenizer(vocabulary(size)), length_penalty=0.0, max_length=TOKENS
     )
     with tempfile.TemporaryDirectory() as folder:
-        task = TASKS["encoder-decoder"]
-        saved_model_writer.write(Path(folder, dtype), translator, task, with_text=True)
+        writer.write(Path(folder, dtype), translator, dtype, with_text=True)
         decode = load_saved_model(Path(folder, dtype))
     print(json.dumps({"written_and_loaded_seconds": round(time.perf_counter() - start, 1)}))
     sentences = random_sentences(size, 512)

@@ -7,48 +7,38 @@ a long one. Shape letters: B sentences, S source tokens, T target tokens, N beam
 """
 
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
-from tfformer.export.litert import compactor, metadata, operators, quantizer, text_pieces
-from tfformer.export.saved_model_signatures import Functions
+from tfformer.export.litert import compactor, operators, quantizer, text_pieces
+from tfformer.export.saved_model.signatures import Functions
 from tfformer.inference.graphs import source_ids, translate_ids
 from tfformer.inference.search import Hypotheses
+from tfformer.inference.text_model import TextModel
 from tfformer.inference.translator import Translator
 from tfformer.runtime.tracing import traced
 from tfformer.special_ids import END_ID, UNKNOWN_ID
-from tfformer.version import __version__
 
-QUANTIZATIONS = ("none", "int8", "float16")
 FIRST_WIDTH = 16
 BLANK = "\u2581"  # the piece of a blank alone
-TENSORS = {  # descriptions of inputs and outputs within the file
-    "ids": "SentencePiece ids of a sentence; "
-    "a translation ends with the end token, 3, if it ends in time",
-    "lengths": "how many ids of each row count",
-    "score": "log-probability of the translation in nats",
-    "scores": "log-probability over the length penalty, best first",
-    "text": "a sentence in UTF-8",
-    "translation": "its translation in UTF-8",
-}
 
 
-def write(path: Path, translator: Translator, quantize: str, static: bool, with_text: bool) -> None:
+def write(path: Path, translator: TextModel, quantize: str, static: bool, with_text: bool) -> None:
     """Write a new LiteRT file.
 
     Args:
         path: The file.
-        translator: The model with its tokenizers; with several beams the file has a beam search.
-        quantize: One of `QUANTIZATIONS`.
+        translator: The translator; with several beams the file has a beam search.
+        quantize: "none", "int8" or "float16".
         static: Whether all shapes are fixed.
         with_text: Whether to write a signature over text (dynamic files only).
     """
+    assert isinstance(translator, Translator)
     holder = tf.Module()
     holder.weights = [weight.value for weight in translator.model.weights]
     functions = _functions(translator, static, with_text)
@@ -65,41 +55,8 @@ def write(path: Path, translator: Translator, quantize: str, static: bool, with_
     operators.use_builtins(model)
     if quantize == "int8":
         quantizer.quantize(model)
-    _add_metadata(model)
     compactor.compact(model)
     path.write_bytes(flatbuffer_utils.convert_object_to_bytearray(model))
-
-
-def _add_metadata(model: schema.ModelT) -> None:
-    """Add the file's description of itself.
-
-    It has name, description, version, licence, and the inputs and outputs of the first signature.
-    """
-    signature = next(signature for signature in model.signatureDefs if signature.subgraphIndex == 0)
-    subgraph = model.subgraphs[0]
-
-    def described(
-        tensors: Iterable[int], entries: Iterable[schema.TensorMapT]
-    ) -> list[tuple[str, str]]:
-        names = {entry.tensorIndex: entry.name.decode() for entry in entries}
-        return [(names[number], TENSORS[names[number]]) for number in tensors]
-
-    buffer = schema.BufferT()
-    content = metadata.encode_metadata(
-        "Translation",
-        "A Transformer that translates one language into another; signature "
-        f"{signature.signatureKey.decode()}",
-        __version__,
-        "see the text that it was trained on",
-        described(subgraph.inputs, signature.inputs),
-        described(subgraph.outputs, signature.outputs),
-    )
-    buffer.data = np.frombuffer(content, np.uint8)
-    model.buffers.append(buffer)
-    entry = schema.MetadataT()
-    entry.name = metadata.NAME
-    entry.buffer = len(model.buffers) - 1
-    model.metadata = [*(model.metadata or []), entry]
 
 
 def widths(max_length: int) -> list[int]:

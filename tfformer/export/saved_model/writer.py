@@ -8,29 +8,31 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
-from tfformer.export import warmup_requests
-from tfformer.export.tasks import Subject, Task
+from tfformer.export.saved_model import warmup_requests
+from tfformer.export.saved_model.signatures import signatures_of
+from tfformer.inference.text_model import TextModel
 from tfformer.model.fast_layers import with_last_axis
-from tfformer.run_directory import first_line
+from tfformer.run_directory import Model, first_line
 from tfformer.special_ids import END_ID
 
 FIRST_TEXT = b"This is the first request."
 
 
-def write(folder: Path, subject: Subject, task: Task, with_text: bool) -> None:
+def write(folder: Path, exported: TextModel, dtype: str, with_text: bool) -> None:
     """Write a translator or a language model as a SavedModel.
 
     Args:
         folder: An empty folder.
-        subject: The model with its tokenizers and search.
-        task: Its row in `tasks.TASKS`.
-        with_text: Whether to write signatures over text; without them there is no operation that
-            core TensorFlow lacks.
+        exported: The model with its tokenizers and its search.
+        dtype: The type of weights and arithmetic.
+        with_text: Whether to write the signatures over text; without them the SavedModel has only
+            operations of core TensorFlow.
 
     Raises:
         OSError: The folder cannot be written to.
     """
-    model = subject.model
+    exported = exported.with_model(_cast(exported.model, dtype))
+    model = exported.model
     holder = tf.Module()
     holder.weights = [weight.value for weight in model.weights]  # C++ cannot read Keras' tracking
     embeddings = model.output_embedding.embeddings  # (V, D)
@@ -43,7 +45,7 @@ def write(folder: Path, subject: Subject, task: Task, with_text: bool) -> None:
         logits = model.add_output_bias(tf.matmul(rows, holder.output_kernel))  # (rows, V)
         return tf.reshape(logits, with_last_axis(hidden, logits.shape[-1]))
 
-    functions = task.signatures(subject, to_logits)
+    functions = signatures_of(exported, to_logits)
     chosen = functions.over_ids | (functions.over_text if with_text else {})
     try:
         tf.saved_model.save(holder, str(folder), signatures=chosen)
@@ -52,6 +54,13 @@ def write(folder: Path, subject: Subject, task: Task, with_text: bool) -> None:
         raise OSError(
             f"{folder.parent} cannot be written to ({first_line(error)}); free some space"
         ) from None
+
+
+def _cast(model: Model, dtype: str) -> Model:
+    """The same model with its weights and its arithmetic in `dtype`."""
+    cast = type(model).from_config(model.get_config() | {"dtype": dtype})
+    cast.set_weights(model.get_weights())
+    return cast
 
 
 def _first_requests(signatures: dict[str, dict[str, Any]]) -> dict[str, dict[str, np.ndarray]]:

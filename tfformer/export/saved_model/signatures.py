@@ -1,4 +1,4 @@
-"""The signatures of a SavedModel, over text and over ids, for each task.
+"""The signatures of a SavedModel, over text and over ids, for each kind of model.
 
 Every input and output has the batch first; batch and lengths are dynamic, so a
 server may put requests together. Shape letters: B sentences, S source tokens, T target tokens, N
@@ -19,6 +19,7 @@ from tfformer.inference.graphs import (
     with_end,
 )
 from tfformer.inference.search import Hypotheses, greedy_search
+from tfformer.inference.text_model import TextModel
 from tfformer.inference.translator import Translator
 from tfformer.model.token_model import ToLogits
 from tfformer.runtime.tracing import traced
@@ -39,14 +40,20 @@ class Signatures(NamedTuple):
     over_text: Functions
 
 
-def translating(translator: Translator, to_logits: ToLogits) -> Signatures:
-    """Return the signatures of a translator.
+def signatures_of(model: TextModel, to_logits: ToLogits) -> Signatures:
+    """Return the signatures of a translator or of a language model.
 
     Args:
-        translator: The model with its tokenizers and search.
+        model: The model with its tokenizers and its search.
         to_logits: Logits (..., V) from the decoder's output (..., D).
     """
-    calls = _Translating(translator, to_logits)
+    if isinstance(model, Translator):
+        return _translating(_Translating(model, to_logits))
+    assert isinstance(model, Generator)
+    return _continuing(_Continuing(model, to_logits))
+
+
+def _translating(calls: "_Translating") -> Signatures:
     text, source, target = map(_strings, ("text", "source", "target"))
     over_text = {
         "serving_default": traced(calls.translate, input_signature=[text]),
@@ -57,14 +64,7 @@ def translating(translator: Translator, to_logits: ToLogits) -> Signatures:
     return Signatures(over_ids, over_text)
 
 
-def continuing(generator: Generator, to_logits: ToLogits) -> Signatures:
-    """Return the signatures of a language model.
-
-    Args:
-        generator: The model with its tokenizer and search.
-        to_logits: Logits (..., V) from the decoder's output (..., D).
-    """
-    calls = _Continuing(generator, to_logits)
+def _continuing(calls: "_Continuing") -> Signatures:
     text = _strings("text")
     over_text = {
         "serving_default": traced(calls.complete, input_signature=[text]),

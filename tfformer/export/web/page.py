@@ -4,24 +4,22 @@ import hashlib
 import shutil
 import subprocess
 from pathlib import Path
-from typing import TextIO
 
 from tfformer.runtime.steps import Steps
 
-SOURCES = Path(__file__).parents[2] / "export" / "on_device" / "web"
+SOURCES = Path(__file__).parents[3] / "export" / "on_device" / "web"
+DIST = SOURCES / "dist"
 BUILD = ("npm ci", "npm run build")
 SERVICE_WORKER = "service_worker.js"
 VERSION = 'VERSION = "VERSION"'
 
 
-def built(sources: Path = SOURCES, progress: TextIO | None = None) -> Path:
-    """Return the folder of the built page.
-
-    The page is built with npm if it is missing or old.
+def built(step: Steps, sources: Path = SOURCES) -> Path:
+    """Build the page with npm if it is missing or old, and return its folder.
 
     Args:
+        step: Shows a line for each step of the build.
         sources: The folder of the page's sources.
-        progress: A stream for a line about each step of the build.
 
     Raises:
         ValueError: The sources or npm are missing, or the build fails.
@@ -39,7 +37,6 @@ def built(sources: Path = SOURCES, progress: TextIO | None = None) -> Path:
             f"the page in {sources} has to be built, and npm is not installed; install Node.js 20 "
             "or newer with npm"
         )
-    step = Steps(progress)
     for command in BUILD:
         with step(f"{command} in {sources}"):
             _run(command, sources)
@@ -68,29 +65,27 @@ def _is_newest(built: Path, sources: Path) -> bool:
     return built.is_file() and built.stat().st_mtime_ns > newest
 
 
-def write(page: Path, folder: Path) -> Path:
-    """Copy the page into the empty `folder`; return the empty folder for its model."""
-    shutil.copytree(page, folder, dirs_exist_ok=True)
-    (folder / "model").mkdir()
-    return folder / "model"
+def lay_out(page: Path, version: Path) -> None:
+    """Copy the page beside its model, and write the digest of all files as its version.
 
+    A browser that has stored the page fetches it again when the version has changed.
 
-def set_version(folder: Path) -> None:
-    """Write the digest of all files as the page's version.
-
-    A browser that has kept the page takes the new files when the version has changed.
+    Args:
+        page: The built page.
+        version: The folder of the version, which holds the model.
 
     Raises:
         ValueError: The page's service worker has no place for the version.
     """
+    shutil.copytree(page, version, dirs_exist_ok=True)
     digest = hashlib.sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+    for path in sorted(path for path in version.rglob("*") if path.is_file()):
         digest.update(
-            f"{path.relative_to(folder)}\n".encode() + hashlib.sha256(path.read_bytes()).digest()
+            f"{path.relative_to(version)}\n".encode() + hashlib.sha256(path.read_bytes()).digest()
         )
-    path = folder / SERVICE_WORKER
+    path = version / SERVICE_WORKER
     text = path.read_text(encoding="utf-8")
     if VERSION not in text:
         raise ValueError(f"{path} has no line {VERSION}, which is to become the page's version")
-    version = f'VERSION = "{digest.hexdigest()[:16]}"'
-    path.write_text(text.replace(VERSION, version), encoding="utf-8")
+    numbered = f'VERSION = "{digest.hexdigest()[:16]}"'
+    path.write_text(text.replace(VERSION, numbered), encoding="utf-8")

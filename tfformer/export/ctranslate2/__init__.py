@@ -1,0 +1,1 @@
+"""The format of the engine CTranslate2."""

@@ -1,0 +1,61 @@
+"""CTranslate2: its options, and what it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tfformer.export.format import Format, check_installed, with_search
+from tfformer.export.parity import Question
+from tfformer.runtime.steps import Steps
+
+if TYPE_CHECKING:
+    from tfformer.config import DecodingConfig
+    from tfformer.inference.text_model import TextModel
+    from tfformer.run_directory import Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class CTranslate2(Format):
+    """A CTranslate2 model in float32, of a translation model.
+
+    CTranslate2 divides a score by length^alpha, a run as Wu et al. 2016. The comparison is without
+    a length penalty, without the narrowing beam of Marian's models and without their ban on the
+    unknown token.
+
+    Args:
+        beam_size: Number of beams of the engine and of the comparison; by default the run's.
+        max_length: As in `Format`.
+        samples: As in `Format`.
+        source_language: As in `Format`.
+        target_language: As in `Format`.
+    """
+
+    beam_size: int | None = None
+
+    title: ClassVar[str] = "the CTranslate2 model"
+
+    def decoding(self, own: DecodingConfig) -> DecodingConfig:
+        plain = own.replace(narrowing=False, allow_unknown=True)
+        return with_search(plain, self.beam_size, length_penalty=0.0)
+
+    def prepare(self, run: Run, step: Steps) -> None:
+        run.check_architecture("encoder-decoder")
+        check_installed("ctranslate2", "CTranslate2", "ctranslate2")
+
+    def write(self, folder: Path, model: TextModel) -> None:
+        from tfformer.export.ctranslate2 import writer
+        from tfformer.model.transformer import Transformer
+
+        assert isinstance(model.model, Transformer)
+        writer.write(folder, model.model, model.tokenizers, model.max_length)
+
+    def description(self, folder: Path) -> dict[str, Any]:
+        return {"format": "ctranslate2", "dtype": "float32"}
+
+    def questions(self, model: TextModel, samples: Sequence[str]) -> list[Question]:
+        from tfformer.export.questions import beam, greedy
+
+        return [greedy("greedy", model, samples), beam("beam", model, samples)]

@@ -1,0 +1,102 @@
+"""The protocol of a format: its options, and the steps that `pipeline` takes with it."""
+
+from __future__ import annotations
+
+import importlib.util
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tfformer.export import parity
+from tfformer.export.parity import Question
+from tfformer.runtime.steps import Steps
+from tfformer.special_ids import END_ID
+
+if TYPE_CHECKING:
+    from tfformer.config import DecodingConfig
+    from tfformer.inference.text_model import TextModel
+    from tfformer.run_directory import Run, Tokenizers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format(ABC):
+    """A format with its options, which are the fields of the class.
+
+    Args:
+        max_length: Maximum tokens of a sentence, the end token included; by default the run's.
+        samples: Sentences to compare; by default random ones from the vocabulary.
+        source_language: The language that a multilingual model translates from; by default the
+            run's.
+        target_language: The language that it translates into.
+
+    Attributes:
+        title: The name of the artifact in the lines of progress.
+        subfolder: The folder of the artifact within the version.
+    """
+
+    max_length: int | None = None
+    samples: Sequence[str] | None = None
+    source_language: str | None = None
+    target_language: str | None = None
+
+    title: ClassVar[str]
+    subfolder: ClassVar[str] = "."
+
+    @abstractmethod
+    def decoding(self, own: DecodingConfig) -> DecodingConfig:
+        """Return the search of the artifact of a run whose own search is `own`."""
+
+    @abstractmethod
+    def prepare(self, run: Run, step: Steps) -> None:
+        """Refuse a run, before its model is loaded, that the format cannot hold."""
+
+    @abstractmethod
+    def write(self, folder: Path, model: TextModel) -> None:
+        """Write the artifact into an empty folder."""
+
+    @abstractmethod
+    def description(self, folder: Path) -> dict[str, Any]:
+        """Return the keys of the manifest that describe the written artifact."""
+
+    @abstractmethod
+    def questions(self, model: TextModel, samples: Sequence[str]) -> list[Question]:
+        """Return the questions that the artifact must answer as the model does."""
+
+    def sample_ids(self, tokenizers: Tokenizers) -> Sequence[int]:
+        """Return the source ids that random samples are made of."""
+        return range(END_ID + 1, tokenizers.source.vocab_size)
+
+    def check(self, measured: Mapping[str, Mapping[str, Any]]) -> None:
+        """Refuse an artifact whose answers, measured by `parity.compare`, differ from the run's."""
+        parity.check(measured)
+
+    def measured(self, folder: Path, run: Run, model: TextModel, step: Steps) -> dict[str, Any]:
+        """Return further keys of the manifest, measured with the artifact that was compared."""
+        return {}
+
+    def finish(self, version: Path) -> None:  # noqa: B027  most formats have no other files
+        """Add the files around the artifact to the version, before it is published."""
+
+
+def with_search(
+    own: DecodingConfig, beam_size: int | None, length_penalty: float | None
+) -> DecodingConfig:
+    """Return a search with another number of beams and another alpha, unless they are None."""
+    changes = {"beam_size": beam_size, "length_penalty": length_penalty}
+    return own.replace(**{name: value for name, value in changes.items() if value is not None})
+
+
+def check_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    """Raise ValueError unless an option has one of its values."""
+    if value not in choices:
+        raise ValueError(f"{name}={value!r} is not known; choose one of {', '.join(choices)}")
+
+
+def check_installed(module: str, library: str, extra: str) -> None:
+    """Raise ValueError if the library of a format is not installed."""
+    if importlib.util.find_spec(module) is None:
+        raise ValueError(
+            f"this format needs {library}; install it with: pip install 'tfformer[{extra}]'"
+        )

@@ -1,0 +1,125 @@
+"""LiteRT: its options, what it is asked, and what its quantised weights cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tfformer.export.format import Format, check_choice, check_installed, with_search
+from tfformer.export.parity import Question
+from tfformer.runtime.steps import Steps
+
+if TYPE_CHECKING:
+    from tfformer.config import DecodingConfig
+    from tfformer.inference.text_model import TextModel
+    from tfformer.run_directory import Run, Tokenizers
+
+FILE = "model.tflite"
+QUANTIZATIONS = ("none", "int8", "float16")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiteRT(Format):
+    """A LiteRT file, of a translation model.
+
+    Quantised weights translate a little differently: their cost in BLEU is measured on the
+    validation text of the run.
+
+    Args:
+        beam_size: Number of beams of `translate_beam`; by default the file has greedy search alone.
+        length_penalty: The alpha of Wu et al. 2016; by default the run's.
+        quantize: "none", "int8" (dynamic range, a scale per row) or "float16".
+        static: Whether all shapes are fixed, as browsers and `CompiledModel` need them.
+        with_text: Whether to write a signature over text, which needs TensorFlow Text's operators.
+        max_length: As in `Format`.
+        samples: As in `Format`.
+        source_language: As in `Format`.
+        target_language: As in `Format`.
+    """
+
+    beam_size: int = 1
+    length_penalty: float | None = None
+    quantize: str = "none"
+    static: bool = False
+    with_text: bool = False
+
+    title: ClassVar[str] = "the LiteRT file"
+
+    def __post_init__(self) -> None:
+        check_choice("quantize", self.quantize, QUANTIZATIONS)
+        if self.static and self.with_text:
+            raise ValueError("text has no fixed shape; choose --static or --text, not both")
+
+    def decoding(self, own: DecodingConfig) -> DecodingConfig:
+        return with_search(own, self.beam_size, self.length_penalty)
+
+    def prepare(self, run: Run, step: Steps) -> None:
+        from tfformer.export.litert import quantization_cost, text_pieces
+
+        run.check_architecture("encoder-decoder")
+        check_installed("ai_edge_litert", "LiteRT", "litert")
+        if self.with_text:
+            text_pieces.check(run.tokenizers)
+        if self.quantize != "none" and run.config.data.valid:
+            quantization_cost.validation_text(run)
+
+    def write(self, folder: Path, model: TextModel) -> None:
+        from tfformer.export.litert import writer
+
+        writer.write(folder / FILE, model, self.quantize, self.static, self.with_text)
+
+    def description(self, folder: Path) -> dict[str, Any]:
+        from tfformer.export.litert.writer import signatures
+
+        return {
+            "format": "litert",
+            "dtype": "float32",
+            "quantize": self.quantize,
+            "static": self.static,
+            "search": "greedy",  # of the signature `translate`
+            "signatures": signatures(folder / FILE),
+        }
+
+    def questions(self, model: TextModel, samples: Sequence[str]) -> list[Question]:
+        from tfformer.engines.litert import OVER_TEXT
+        from tfformer.export.questions import beam, greedy, read_greedy
+
+        asked = [greedy("translate", model, samples)]
+        if self.beam_size > 1:
+            asked.append(beam("translate_beam", model, samples))
+        if self.with_text:
+            alone = [{"text": [sentence]} for sentence in samples]
+            own = asked[0].own
+            asked.append(Question(OVER_TEXT, 1, OVER_TEXT, alone, read_greedy, own))
+        return asked
+
+    def sample_ids(self, tokenizers: Tokenizers) -> Sequence[int]:
+        """Return the ids that TensorFlow Text's operators know too, where the file has them."""
+        from tfformer.export.litert import text_pieces
+
+        if self.with_text:
+            return text_pieces.source_ids(tokenizers)
+        return super().sample_ids(tokenizers)
+
+    def check(self, measured: Mapping[str, Mapping[str, Any]]) -> None:
+        """Refuse texts cut otherwise than ids, and float32 that differs from the run."""
+        by_ids = measured["translate"]
+        by_text = measured.get("translate_text", by_ids)
+        other = abs(by_ids["identical"] - by_text["identical"])
+        if other:
+            raise ValueError(
+                f"{other} of {by_ids['sentences']} samples come out otherwise with TF Text's "
+                "tokenizer than by SentencePiece, as they do with some vocabularies; leave out "
+                "--text and use the tokenizer beside the model"
+            )
+        if self.quantize == "none":
+            super().check(measured)
+
+    def measured(self, folder: Path, run: Run, model: TextModel, step: Steps) -> dict[str, Any]:
+        from tfformer.export.litert import quantization_cost
+
+        if self.quantize == "none":
+            return {}
+        return quantization_cost.measured(folder, run, model, self.quantize, step)

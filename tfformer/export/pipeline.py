@@ -1,0 +1,107 @@
+"""From a finished run to an artifact that other software runs.
+
+Every format takes the same steps: the run is opened, its model loaded, the artifact written into a
+temporary folder, read back by another process, compared with the run, described in a manifest, and
+published: whole or not at all.
+"""
+
+import dataclasses
+from pathlib import Path
+from typing import Any, TextIO
+
+from tfformer.checkpoints.export_model import write_checkpoint
+from tfformer.export import parity
+from tfformer.export.format import Format
+from tfformer.export.formats import CHECKPOINTS, FORMATS, check_options
+from tfformer.export.manifest import first_manifest
+from tfformer.export.model_card import model_card
+from tfformer.export.questions import random_samples
+from tfformer.inference.text_model import TextModel
+from tfformer.inference.text_models import TEXT_MODELS
+from tfformer.run_directory import Run
+from tfformer.runtime.steps import Steps
+from tfformer.storage.manifest import write_manifest
+from tfformer.storage.whole_files import publish, temporary_folder, write_text
+
+
+def export_model(
+    run: str | Path,
+    folder: str | Path,
+    format: str = "saved_model",
+    *,
+    progress: TextIO | None = None,
+    **options: Any,
+) -> Path:
+    """Write a run for other software, and check that it translates the same there.
+
+    In float32 the text of every sample must be the run's own, read back by another process. In
+    another precision the comparison is measured and reported in the manifest.
+
+    Args:
+        run: The run directory of a finished training.
+        folder: The folder of versions, which is created if it is missing.
+        format: "saved_model", "ctranslate2", "litert", "web", "hugging_face" or "marian".
+        progress: A stream for a line about each step, such as `sys.stderr`.
+        **options: Options of the format: the arguments of `SavedModel`, `CTranslate2`, `LiteRT` or
+            `WebPage`.
+
+    Returns:
+        The folder of the new version, `folder`/<next free number>.
+
+    Raises:
+        ValueError: The format or an option is not known, the run is not finished, a library is not
+            installed, or a text differs.
+        OSError: A file cannot be read or written. Nothing is left behind after either error.
+
+    Example:
+        >>> import tfformer
+        >>> tfformer.export_model("runs/mine", "models", dtype="float8")
+        Traceback (most recent call last):
+            ...
+        ValueError: dtype='float8' is not known; choose one of float32, bfloat16, float16
+        >>> version = tfformer.export_model("runs/mine", "models")  # doctest: +SKIP
+    """
+    check_options(format, options)
+    if format in CHECKPOINTS:
+        return write_checkpoint(run, folder, format, progress=progress)
+    chosen = FORMATS[format](**options)
+    step = Steps(progress)
+    opened = _opened(run, chosen)
+    chosen.prepare(opened, step)
+    with step(f"loading {run}"):
+        model = TEXT_MODELS[opened.config.model.architecture].of(opened)
+    with temporary_folder(Path(folder)) as version:
+        artifact = version / chosen.subfolder
+        artifact.mkdir(exist_ok=True)
+        _fill(artifact, opened, model, chosen, step)
+        chosen.finish(version)
+        return publish(version, Path(folder))
+
+
+def _opened(run: str | Path, chosen: Format) -> Run:
+    """Open a finished run with the languages, the length and the search of the artifact."""
+    opened = Run.open(run).with_languages(chosen.source_language, chosen.target_language)
+    opened.check_finished()
+    config = opened.config
+    data = config.data
+    if chosen.max_length is not None:
+        data = data.replace(max_length=chosen.max_length, batch_tokens=None)
+    config = config.replace(data=data, decoding=chosen.decoding(config.decoding))
+    return dataclasses.replace(opened, config=config)
+
+
+def _fill(folder: Path, run: Run, model: TextModel, chosen: Format, step: Steps) -> None:
+    """Write the artifact, its tokenizers, its manifest and its card, and compare it."""
+    with step(f"writing {chosen.title}"):
+        chosen.write(folder, model)
+        manifest = first_manifest(folder, run, model) | chosen.description(folder)
+        write_manifest(folder, manifest)  # by which the engine reads the artifact back
+    samples = chosen.samples or random_samples(model, chosen.sample_ids(model.tokenizers))
+    with step(f"computing the run's own answers to {len(samples)} samples"):
+        questions = chosen.questions(model, samples)
+    with step("reading it back in another process"):
+        manifest["parity"] = parity.compare(folder, questions)
+    chosen.check(manifest["parity"])
+    manifest |= chosen.measured(folder, run, model, step)
+    write_text(folder / "README.md", model_card(manifest))
+    write_manifest(folder, manifest)

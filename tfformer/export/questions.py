@@ -1,0 +1,55 @@
+"""The questions over text, which every engine answers, and the samples that are asked."""
+
+import random
+from collections.abc import Sequence
+
+from tfformer.engines.engine import BEAM, GREEDY
+from tfformer.export.parity import Outputs, Question, Scored
+from tfformer.inference.text_model import TextModel
+from tfformer.inference.translator import Translator
+
+SAMPLES = 32
+
+
+def greedy(name: str, model: TextModel, samples: Sequence[str]) -> Question:
+    """Return the question for greedy translations, which the manifest calls `name`."""
+    own = best_translations(model, samples, beam_size=1)
+    return Question(name, 1, GREEDY, [{"text": samples}], read_greedy, own)
+
+
+def beam(name: str, model: TextModel, samples: Sequence[str]) -> Question:
+    """Return the question for the best translations of the artifact's beams."""
+    beam_size = model.search_settings()["beam_size"]
+    own = best_translations(model, samples, beam_size)
+    return Question(name, beam_size, BEAM, [{"text": samples}], read_beam, own)
+
+
+def best_translations(model: TextModel, samples: Sequence[str], beam_size: int) -> list[Scored]:
+    """Return the run's own translations; samples beyond its length are truncated in silence."""
+    assert isinstance(model, Translator)
+    return [best for best, *_ in model.n_best(model.encode(samples), beam_size)]
+
+
+def read_greedy(outputs: Outputs) -> list[Scored]:
+    """Return the translations and their scores."""
+    return list(zip(outputs["translation"], outputs["score"], strict=True))
+
+
+def read_beam(outputs: Outputs) -> list[Scored]:
+    """Return the best translation of each beam, and its score."""
+    rows = zip(outputs["translations"], outputs["scores"], strict=True)
+    return [(texts[0], scores[0]) for texts, scores in rows]
+
+
+def random_samples(model: TextModel, ids: Sequence[int]) -> list[str]:
+    """Return sentences of one piece to twice as many as the model takes, always the same.
+
+    Args:
+        model: The model.
+        ids: The pieces that are drawn.
+    """
+    longest = model.max_length
+    dice = random.Random(1)
+    lengths = [*(1 + n % longest for n in range(SAMPLES - 1)), 2 * longest]
+    rows = [dice.choices(ids, k=length) for length in lengths]
+    return [sentence for sentence in model.tokenizers.source.decode(rows) if sentence]

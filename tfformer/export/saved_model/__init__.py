@@ -1,0 +1,1 @@
+"""The format of TensorFlow and TensorFlow Serving."""

@@ -1,0 +1,83 @@
+"""SavedModel: its options, and what it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tfformer.export.format import Format, check_choice, with_search
+from tfformer.export.parity import Question
+from tfformer.runtime.steps import Steps
+
+if TYPE_CHECKING:
+    from tfformer.config import DecodingConfig
+    from tfformer.inference.text_model import TextModel
+    from tfformer.run_directory import Run
+
+DTYPES = ("float32", "bfloat16", "float16")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedModel(Format):
+    """A TensorFlow SavedModel, of a translation model or a language model.
+
+    Args:
+        beam_size: Number of beams of `translate_beam`; by default the run's. A language model has
+            no beam search.
+        length_penalty: The alpha of Wu et al. 2016; by default the run's.
+        dtype: The type of weights and arithmetic: "float32", "bfloat16" or "float16".
+        with_text: Whether to write the signatures over text, which need TensorFlow Text.
+        max_length: As in `Format`.
+        samples: As in `Format`.
+        source_language: As in `Format`.
+        target_language: As in `Format`.
+    """
+
+    beam_size: int | None = None
+    length_penalty: float | None = None
+    dtype: str = "float32"
+    with_text: bool = True
+
+    title: ClassVar[str] = "the SavedModel"
+
+    def __post_init__(self) -> None:
+        check_choice("dtype", self.dtype, DTYPES)
+
+    def decoding(self, own: DecodingConfig) -> DecodingConfig:
+        return with_search(own, self.beam_size, self.length_penalty)
+
+    def prepare(self, run: Run, step: Steps) -> None:
+        has_search = self.beam_size is not None or self.length_penalty is not None
+        if has_search and not run.config.model.has_encoder:
+            raise ValueError(
+                f"{run.path} is a language model, which has no choice of beam size and length "
+                "penalty"
+            )
+
+    def write(self, folder: Path, model: TextModel) -> None:
+        from tfformer.export.saved_model import writer
+
+        writer.write(folder, model, self.dtype, self.with_text)
+
+    def description(self, folder: Path) -> dict[str, Any]:
+        from tfformer.export.saved_model.writer import signatures
+
+        return {
+            "format": "saved_model",
+            "dtype": self.dtype,
+            "search": "greedy",  # of the default signature
+            "signatures": signatures(folder),
+        }
+
+    def questions(self, model: TextModel, samples: Sequence[str]) -> list[Question]:
+        from tfformer.export.saved_model import questions
+
+        asked = questions.of_model(model, samples)
+        return asked if self.with_text else asked[:1]
+
+    def check(self, measured: Mapping[str, Mapping[str, Any]]) -> None:
+        """Refuse float32 that differs; other types round otherwise."""
+        if self.dtype == "float32":
+            super().check(measured)

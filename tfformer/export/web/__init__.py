@@ -1,0 +1,1 @@
+"""The page that translates in the browser, around a LiteRT file."""
