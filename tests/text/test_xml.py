@@ -2,7 +2,6 @@
 
 import random
 import re
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from xml.etree import ElementTree
@@ -10,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.limits import at_most
 
 from tfformer.text import XmlError, translate_text
 
@@ -173,11 +173,10 @@ def test_entities_are_not_expanded():
 
 @pytest.mark.parametrize("part", ["<a>", "<a><b/>", "<!-- a -->", "<?a?>", "a ", "&lt;", "]", " >"])
 def test_the_time_grows_with_the_length_alone(part):
-    start = time.perf_counter()
-    for head in ("", "<!DOCTYPE a [", "<!DOCTYPE "):
-        with suppress(XmlError):
-            translate_text(head + part * 30_000, lambda batch: batch, "xml")
-    assert time.perf_counter() - start < 20
+    with at_most(seconds=60):
+        for head in ("", "<!DOCTYPE a [", "<!DOCTYPE "):
+            with suppress(XmlError):
+                translate_text(head + part * 30_000, list, "xml")
 
 
 @pytest.mark.parametrize(

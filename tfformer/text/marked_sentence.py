@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from tfformer.text.protected_words import LINE_BREAK, protected_words
@@ -81,18 +82,23 @@ class MarkedSentence(NamedTuple):
         """Whether there is a letter beside the protected words."""
         return any(piece.role is Role.TEXT and LETTER.search(piece.text) for piece in self.pieces)
 
-    def copies(self) -> Iterator[Span]:
-        """Yield the start and the end in `text` of each protected word."""
-        position = 0
+    def shown(self) -> Iterator[tuple[Piece, str]]:
+        """Yield each piece with the characters of `text` that it contributes."""
         before = ""
         for piece in self.pieces:
             shown = piece.text if self.keeps_spaces else SPACES.sub(" ", piece.text)
             if before == " " and not self.keeps_spaces:
                 shown = shown.removeprefix(" ")
+            yield piece, shown
+            before = shown[-1:] or before
+
+    def copies(self) -> Iterator[Span]:
+        """Yield the start and the end in `text` of each protected word."""
+        position = 0
+        for piece, shown in self.shown():
             if piece.role is Role.COPY:
                 yield position, position + len(shown)
             position += len(shown)
-            before = shown[-1:] or before
 
     def spelling(self) -> dict[str, str]:
         """Return the spelling of characters: the format's, or the sentence's own."""
@@ -167,27 +173,12 @@ def protected(
 ) -> list[Piece]:
     """Make one COPY of each protected word, and a LINE of each <br> that is written as text.
 
-    A protected word ends where an element ends, unless it holds whole elements: the second pass
-    finds <i>a</i>@b.org.
+    A protected word ends at a tag, unless it contains whole elements, as <i>a</i>@b.org does.
     """
     text = "".join(_one_line(piece, keeps_spaces) for piece in pieces)
-    spans: list[Span] = []
-    start = end = 0
-    for piece in pieces:
-        if piece.role in (Role.OPEN, Role.CLOSE, Role.COPY):
-            spans += _found(pattern, text, start, end)
-            if piece.role is Role.COPY:
-                spans.append((end, end + len(piece.text)))
-            start = end + len(piece.text)
-        end += len(piece.text)
-    spans += _found(pattern, text, start, end)
-    if any(piece.role in (Role.OPEN, Role.CLOSE) for piece in pieces):
-        spans = _with_others(spans, _found(pattern, text, 0, len(text)))
-    if not spans:
-        return list(pieces)
     lengths = []
     done = 0
-    for start, end in spans:
+    for start, end in _protected_spans(pieces, pattern, text):
         lengths += [start - done, end - start]
         done = end
     groups = cut(pieces, [*lengths, len(text) - done])
@@ -197,23 +188,32 @@ def protected(
     return found
 
 
-def _found(pattern: re.Pattern[str], text: str, start: int, end: int) -> list[Span]:
-    return [
-        (start + match.start(), start + match.end()) for match in pattern.finditer(text[start:end])
-    ]
-
-
-def _with_others(spans: list[Span], others: list[Span]) -> list[Span]:
-    """Add spans that overlap none of the first."""
+def _protected_spans(pieces: Sequence[Piece], pattern: re.Pattern[str], text: str) -> list[Span]:
+    """The spans of copies, of protected words between tags, and of other protected words."""
+    spans: list[Span] = []
+    tags = [0]
+    end = 0
+    for piece in pieces:
+        start, end = end, end + len(piece.text)
+        if piece.role is Role.COPY:
+            spans.append((start, end))
+        if piece.role in (Role.OPEN, Role.CLOSE, Role.COPY):
+            tags += [start, end]
+    areas = list(pairwise([*tags, len(text)]))
+    if len(areas) > 1:
+        areas.append((0, len(text)))
+    for start, end in areas:
+        spans += [
+            (start + match.start(), start + match.end())
+            for match in pattern.finditer(text[start:end])
+        ]
+    is_taken = [False] * len(text)
     free = []
-    behind = iter([*spans, (1 << 62, 1 << 62)])
-    following = next(behind)
-    for start, end in others:
-        while following[1] <= start:
-            following = next(behind)
-        if end <= following[0]:
+    for start, end in spans:
+        if not any(is_taken[start:end]):
+            is_taken[start:end] = [True] * (end - start)
             free.append((start, end))
-    return sorted(spans + free)
+    return sorted(free)
 
 
 def _copy(group: Sequence[Piece]) -> list[Piece]:
@@ -224,8 +224,6 @@ def _copy(group: Sequence[Piece]) -> list[Piece]:
     for piece in group[first:last]:
         depth += {Role.OPEN: 1, Role.CLOSE: -1}.get(piece.role, 0)
         lowest = min(lowest, depth)
-        if piece.name == "cue":
-            return list(group)
     while lowest < 0 and first and group[first - 1].role is Role.OPEN:
         first -= 1
         lowest += 1
@@ -235,10 +233,14 @@ def _copy(group: Sequence[Piece]) -> list[Piece]:
         depth -= 1
     words = group[first:last]
     text = "".join(piece.text for piece in words)
-    if depth or lowest or (len(words) == 1 and words[0].role is Role.COPY):
+    has_breaks = any(piece.name == "cue" for piece in words)
+    if has_breaks or depth or lowest or (len(words) == 1 and words[0].role is Role.COPY):
         return list(group)
-    role, shown = (Role.LINE, " ") if LINE_BREAK.fullmatch(text) else (Role.COPY, text)
-    return [*group[:first], Piece(raw_text(words), shown, role), *group[last:]]
+    if LINE_BREAK.fullmatch(text):
+        copy = Piece(raw_text(words), " ", Role.LINE, "br")
+    else:
+        copy = Piece(raw_text(words), text, Role.COPY)
+    return [*group[:first], copy, *group[last:]]
 
 
 def raw_text(pieces: Sequence[Piece]) -> str:

@@ -273,24 +273,21 @@ def translate_text(
 ) -> str:
     """Translate a whole text by a function that takes sentences.
 
-    `TextTranslator` gives the translation in pieces too.
-
     Args:
         text: The text.
         translate: Sentences in, as many translations out.
         format: As in `TextTranslator.translate`.
         align: As in `TextTranslator`, like the arguments after it.
-        count_tokens: The number of the model's tokens of each of several texts.
+        count_tokens: Texts in, the number of the model's tokens of each text out.
         max_tokens: Tokens that the model takes.
         language: The code of the source language.
-        keep: Words and phrases that come out as they went in.
+        keep: Words and phrases that stay.
 
     Returns:
         The translation.
 
     Raises:
-        ValueError: There is no such format, the text holds no Unicode character, or it is not
-            well-formed XML.
+        ValueError: As in `TextTranslator.translate`.
 
     Example:
         >>> translate_text("One. Two?", lambda sentences: [text.upper() for text in sentences])

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from tfformer.text.marked_sentence import Piece, Role, raw_text
 
-SUB = frozenset({"sub", "html:sub"})  # the latter in Markdown
-SCRIPTS = SUB | {"sup", "html:sup"}
+SCRIPTS = frozenset({"sub", "sup"})
 MAX_PIECES = 40  # of an element that is looked at
 NEAR = 16  # pieces on each side of an element that are looked at
 MAX_FORMULA = 500  # characters
 NUMBER_MARK = re.compile(r"\[\d{1,3}\]|\(\d{1,3}\)|\d{1,3}")  # of a footnote, in any element
 MARK = re.compile(r"[\[(]?(?:\d{1,3}|[a-d]|[*†‡§¶#]{1,3})(?:[,;–-] ?\d{1,3})*[\])]?")
+BETWEEN_MARKS = re.compile(r"[,;–-] ?")
 # The sign of a note or of a field that must be filled in, or an icon.
 SIGN = re.compile("[*†‡§¶®™\u2190-\u2bff\ue000-\uf8ff\U0001f000-\U0001faff]{1,3}[\ufe0e\ufe0f]?")
 SIGN_AT_EDGE = re.compile("[#*†‡§¶]{1,3}")  # of a paragraph, as a heading's address
@@ -53,6 +53,8 @@ def with_scripts(pieces: Sequence[Piece]) -> list[Piece]:
             _add_formula(element, done, rest)
         elif element and (mark := _mark(element, done[-NEAR:], rest[-end - NEAR : -end][::-1])):
             del rest[-end:]
+            if len(done) > 1 and BETWEEN_MARKS.fullmatch(done[-1].text) and _is_script(done[-2]):
+                done[-1] = done[-1]._replace(text="", role=Role.POINT)
             done.append(mark)
         else:
             done.append(rest.pop())
@@ -79,11 +81,11 @@ def _is_formula(element: Sequence[Piece], done: Sequence[Piece]) -> bool:
     """Whether an element is an index or a power of what is right before it."""
     name = element[0].name
     text = _text(element)
-    if not done or name not in SCRIPTS or not (INDEX if name in SUB else POWER).fullmatch(text):
+    if not done or name not in SCRIPTS or not (INDEX if name == "sub" else POWER).fullmatch(text):
         return False
     if _is_made(done[-1]):
         return True
-    before = BEFORE_INDEX if name in SUB else BEFORE_POWER
+    before = BEFORE_INDEX if name == "sub" else BEFORE_POWER
     return done[-1].raw == done[-1].text and before.search(done[-1].text[-20:]) is not None
 
 
@@ -98,7 +100,7 @@ def _add_formula(element: Sequence[Piece], done: list[Piece], rest: list[Piece])
     before = done.pop()
     raw, text = before.raw, before.text
     if not _is_made(before):
-        found = (BEFORE_INDEX if name in SUB else BEFORE_POWER).search(text[-20:])
+        found = (BEFORE_INDEX if name == "sub" else BEFORE_POWER).search(text[-20:])
         length = len(found[0]) if found else 0
         if length < len(text):
             done.append(Piece(text[:-length], text[:-length]))
@@ -124,8 +126,14 @@ def _mark(element: Sequence[Piece], done: Sequence[Piece], rest: Sequence[Piece]
     is_at_edge = (before.strip() == "") != (behind.strip() == "")
     if is_at_edge and (is_sign or SIGN_AT_EDGE.fullmatch(sign)):
         return Piece(raw_text(element), "\n", Role.LINE)
-    is_mark = is_sign or _is_note(element, before[-1:], behind[:1])
-    return Piece(raw_text(element), "", Role.POINT) if is_mark else None
+    is_comma = BETWEEN_MARKS.fullmatch(sign) is not None and done and _is_script(done[-1])
+    is_mark = is_sign or is_comma or _is_note(element, before[-1:], behind[:1])
+    return Piece(raw_text(element), "", Role.POINT, element[0].name) if is_mark else None
+
+
+def _is_script(mark: Piece) -> bool:
+    """Whether a piece is a raised or lowered mark of a footnote."""
+    return mark.role is Role.POINT and mark.name in SCRIPTS
 
 
 def _is_beside_word(before: str, behind: str) -> bool:

@@ -67,6 +67,7 @@ class RawToken(NamedTuple):
     data: Any  # the characters, or a start tag's attributes
     name: str
     is_empty: bool = False  # whether a start tag is its element's end too
+    piece: Piece | None = None  # of another format
 
 
 class _Source:
@@ -115,8 +116,8 @@ def read_html(text: Iterable[str], reading: Reading) -> Iterator[Part]:
 def read_tokens(tokens: Iterator[RawToken], reading: Reading) -> Iterator[Part]:
     """Yield the sentences between tokens, and the rest as it is."""
     paragraph = _Paragraph()
-    for token, piece in _pieces(tokens, reading):
-        if _is_of_a_line(token):
+    for token, piece in read_pieces(tokens, reading):
+        if is_of_a_line(token):
             paragraph.add(token, piece)
             yield from _sentences(paragraph.take_what_is_long(), reading)
         else:
@@ -303,7 +304,7 @@ def is_translated(attributes: Mapping[str, str]) -> bool:
     return attributes.get("translate", "no").lower() in ("", "yes")
 
 
-def _pieces(tokens: Iterator[RawToken], reading: Reading) -> Iterator[tuple[RawToken, Piece]]:
+def read_pieces(tokens: Iterator[RawToken], reading: Reading) -> Iterator[tuple[RawToken, Piece]]:
     """Yield pieces, each with its token, or the first token of an element that stays."""
     token = next(tokens, None)
     while token is not None:
@@ -331,7 +332,7 @@ def _kept_pieces(tokens: Iterator[RawToken], reading: Reading) -> Iterator[tuple
         if _is_translated_tag(token) and not token.is_empty:
             element, behind = _element(token, tokens)
             yield token, _piece(token, reading)
-            yield from _pieces(iter(element[1:]), reading)
+            yield from read_pieces(iter(element[1:]), reading)
         elif token.kind in TEXT and token.raw.strip():
             yield token, Piece(token.raw, token.data, Role.COPY)
         else:
@@ -371,7 +372,7 @@ def _belongs(token: RawToken, element: OpenElement) -> bool:
 # --- Paragraphs ---------------------------------------------------------------------------------
 
 
-def _is_of_a_line(token: RawToken) -> bool:
+def is_of_a_line(token: RawToken) -> bool:
     """Whether a token is within a line of text."""
     if token.kind in (Token.START_TAG, Token.END_TAG):
         return token.name not in ENDING
@@ -397,6 +398,8 @@ def _is_between_rows(token: RawToken) -> bool:
 
 
 def _piece(token: RawToken, reading: Reading) -> Piece:
+    if token.piece is not None:
+        return token.piece
     if token.kind in TEXT:
         return Piece(token.raw, token.data, name=token.name)
     is_tag = token.kind in (Token.START_TAG, Token.END_TAG)
@@ -436,7 +439,9 @@ def attribute_parts(tag: RawToken, reading: Reading) -> Iterator[Part]:
             yield tag.raw[done : match.start(kind)] + (reading.target_language or "")
         elif name in wanted and kind != "bare":
             yield tag.raw[done : match.start(kind)]
-            yield from sentences(_value_pieces(match[kind]), reading, IN_ATTRIBUTE[kind])
+            is_one_line = LINE_END.search(match[kind]) is None
+            pieces = _value_pieces(match[kind])
+            yield from sentences(pieces, reading, IN_ATTRIBUTE[kind], keeps_spaces=is_one_line)
         else:
             continue
         done = match.end(kind)

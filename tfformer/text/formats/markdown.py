@@ -16,15 +16,13 @@ from tinyhtml5.constants import Token
 
 from tfformer.text.formats.footnotes_and_formulas import with_scripts
 from tfformer.text.formats.html import (
-    CODE,
-    ENDING,
-    HIDDEN,
-    POINTS,
+    RawToken,
+    is_of_a_line,
     raw_tokens,
     read_html,
-    stays,
+    read_pieces,
 )
-from tfformer.text.marked_sentence import Part, Piece, Reading, Role, raw_text, sentences
+from tfformer.text.marked_sentence import Part, Piece, Reading, Role, sentences
 
 END = r"[ \t]*(?:\r\n|\r|\n)"
 # YAML, TOML or JSON. What is no mapping is no head: a rule, a paragraph and a rule.
@@ -36,7 +34,6 @@ HEAD = re.compile(
 )
 LINE_END = re.compile(r"\r\n|\r|\n")
 SPECIAL = "\\`*_[]<>|~"
-HTML = "html:"  # before the name of a tag of HTML
 SPAN = "span"  # in a token's meta: its place in the paragraph
 FOOTNOTE = re.compile(r"\[\^[^\]\s]{1,60}\]")
 FOOTNOTE_TEXT = re.compile(FOOTNOTE.pattern + r":[ \t]*")
@@ -115,7 +112,9 @@ def read_markdown(text: Iterable[str], reading: Reading) -> Iterator[Part]:
                 block = _located(whole, token, lines)
             if block is not None and block.place(0) >= done:
                 yield whole[done : block.place(0)]
-                yield from sentences(_pieces(block, token), reading, _escapes(block.content))
+                yield from sentences(
+                    _pieces(block, token, reading), reading, _escapes(block.content)
+                )
                 done = block.place(len(block.content))
         in_cell = token.type in ("th_open", "td_open")
     yield whole[done:]
@@ -279,7 +278,7 @@ def _escapes(content: str) -> dict[str, str]:
     return {character: "\\" + character for character in SPECIAL if character not in content}
 
 
-def _pieces(block: Block, token: InlineToken) -> list[Piece]:
+def _pieces(block: Block, token: InlineToken, reading: Reading) -> list[Piece]:
     """The inline tokens of a paragraph as pieces that give its characters."""
     pieces: list[Piece] = []
     done = 0
@@ -294,41 +293,27 @@ def _pieces(block: Block, token: InlineToken) -> list[Piece]:
         pieces.append(_piece(child, block.raw(start, end)))
         done = end
     pieces += _texts(block, done, len(block.content))
-    return with_scripts(_with_signs(_with_elements([piece for piece in pieces if piece.raw])))
+    return with_scripts(_with_signs(list(_with_elements(pieces, reading))))
 
 
-def _with_elements(pieces: list[Piece]) -> list[Piece]:
-    """Make one piece of each element of HTML that stays."""
-    found: list[Piece] = []
-    rest = iter(enumerate(pieces))
-    for place, piece in rest:
-        end = _element_end(pieces, place)
-        if end is None:
-            found.append(piece)
-            continue
-        element = pieces[place:end]
-        text = "".join(one.text for one in element)
-        is_shown = piece.name.removeprefix(HTML) not in HIDDEN and text.strip()
-        role = Role.COPY if is_shown else Role.POINT
-        found.append(Piece(raw_text(element), text if is_shown else "", role))
-        for _ in range(end - place - 1):
-            next(rest)
-    return found
+def _with_elements(pieces: Iterable[Piece], reading: Reading) -> Iterator[Piece]:
+    """Yield pieces, with the tags of HTML as in HTML. A tag that ends a paragraph ends a line."""
+    tokens = (_token(piece) for piece in pieces if piece.raw)
+    for token, piece in read_pieces(tokens, reading):
+        if piece.role is Role.COPY or is_of_a_line(token):
+            yield piece
+        else:
+            yield Piece(piece.raw, "\n", Role.LINE)
 
 
-def _element_end(pieces: Sequence[Piece], place: int) -> int | None:
-    """The end of the element of HTML that begins at a place and stays."""
-    name = pieces[place].name
-    tag = next(raw_tokens([pieces[place].raw]), None) if name.startswith(HTML) else None
-    if tag is None or tag.kind != Token.START_TAG or not stays(tag.name, tag.data):
-        return None
-    depth = 0
-    for end in range(place, len(pieces)):
-        if pieces[end].name == name:
-            depth += -1 if pieces[end].raw.startswith("</") else 1
-        if depth == 0:
-            return end + 1
-    return None
+def _token(piece: Piece) -> RawToken:
+    """A piece as a token of HTML."""
+    if piece.name == "html":
+        tokens = list(raw_tokens([piece.raw]))
+        if len(tokens) == 1:
+            return tokens[0]
+    kind = Token.CHARACTERS if piece.role is Role.TEXT else Token.COMMENT
+    return RawToken(piece.raw, kind, piece.text, "", piece=piece)
 
 
 def _texts(block: Block, start: int, end: int) -> Iterator[Piece]:
@@ -403,20 +388,7 @@ def _piece(token: InlineToken, raw: str) -> Piece:
         return Piece(raw, token.content)
     if token.type == "link_close" and raw in ("]", "][]"):
         raw = f"][{token.meta[LABEL]}]"  # the text was the name of an address, too
-    name = token.type.rpartition("_")[0]
-    if token.type == "html_inline":
-        return _html_piece(raw)
+    name = token.type.removesuffix("_open").removesuffix("_close")
+    name = "html" if name == "html_inline" else f"markdown {name}"
     roles = {1: Role.OPEN, 0: Role.POINT, -1: Role.CLOSE}
     return Piece(raw, "", roles[token.nesting], name)
-
-
-def _html_piece(raw: str) -> Piece:
-    """One tag of HTML within a paragraph; it ends a sentence that it ends in HTML."""
-    tag = re.match(r"</?([a-zA-Z][\w-]*)", raw)
-    name = tag[1].lower() if tag else ""
-    if name in ENDING - CODE - HIDDEN:
-        return Piece(raw, "\n", Role.LINE)
-    if not name or name in POINTS or raw.endswith("/>"):
-        return Piece(raw, "", Role.POINT)
-    role = Role.CLOSE if raw.startswith("</") else Role.OPEN
-    return Piece(raw, "", role, HTML + name)
