@@ -14,12 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # In CI a test has the same examples each time; scripts/nightly.sh draws many others.
-settings.register_profile("ci", derandomize=True, deadline=None, max_examples=60)
-settings.register_profile("here", deadline=None)
-settings.register_profile("nightly", deadline=None, max_examples=2_000)
+patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # on busy machines
+settings.register_profile("ci", derandomize=True, max_examples=60, **patient)
+settings.register_profile("here", **patient)
+settings.register_profile("nightly", max_examples=2_000, **patient)
 usual = "ci" if os.environ.get("CI") else "here"
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", usual))
 
