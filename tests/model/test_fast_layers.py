@@ -36,8 +36,26 @@ def test_dense_equals_keras_own_over_any_number_of_axes(shape):
     np.testing.assert_allclose(layer(x), expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.fixture(params=[[], ["/physical_device:GPU:0"]], ids=["processor", "gpu"])
+def gradients_for_device(request, monkeypatch):
+    """Sums over vectors are computed as on this device."""
+    monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind=None: request.param)
+
+
+def test_gradients_of_dense_are_sums_over_all_vectors(gradients_for_device):
+    layer = Dense(5)
+    layer.build(TARGET.shape)
+    upstream = RNG.normal(size=(2, 4, 5)).astype(np.float32)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(layer(TARGET, training=True) * upstream)
+    kernel, bias = tape.gradient(loss, [layer.kernel.value, layer.bias.value])
+    np.testing.assert_allclose(bias, upstream.sum((0, 1)), rtol=1e-5, atol=1e-5)
+    expected = np.einsum("bti,bto->io", TARGET, upstream)
+    np.testing.assert_allclose(kernel, expected, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("training", [False, True])
-def test_normalisation_and_its_gradients_equal_keras_own(training):
+def test_normalisation_and_its_gradients_equal_keras_own(training, gradients_for_device):
     upstream, found = RNG.normal(size=TARGET.shape).astype(np.float32), []
     for kind, arguments in (
         (LayerNormalization, {"training": training}),
