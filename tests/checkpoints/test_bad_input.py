@@ -471,7 +471,10 @@ def test_the_command_line_answers_a_mistake_in_one_line(folder, tmp_path, capsys
 def test_the_command_line_imports(folder, tmp_path, capsys):
     run = tmp_path / "new" / "run"
     assert main(["import", str(folder), "--run-dir", str(run)]) == 0
-    assert capsys.readouterr().out == f"{run}\n"
+    captured = capsys.readouterr()
+    assert captured.out == f"{run}\n"
+    assert captured.err.startswith("hugging_face, ")
+    assert "licence: not stated" in captured.err
     record = json.loads((run / "imported.json").read_text())
     assert record["origin"] == "A"
     assert record["licence"].startswith("not stated")

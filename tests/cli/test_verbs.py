@@ -209,6 +209,12 @@ def test_evaluate_ends_in_one_json_line_that_sacrebleu_confirms(
     assert result["sentences"] == 20
     assert result["seconds"] > 0
     assert "tok:13a" in result["signature"]
+    (tmp_path / "other.de").write_text("".join(f"{text}\n" for text in translations))
+    more = ["--reference", str(tmp_path / "other.de"), "--beam-size", "2"]
+    assert main(["evaluate", str(tiny_run), *files, *more]) == 0
+    result = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert result["bleu"] == pytest.approx(100)
+    assert "nrefs:2" in result["signature"]
 
 
 @pytest.fixture

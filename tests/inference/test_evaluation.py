@@ -49,8 +49,8 @@ def test_a_recipe_may_choose_another_one():
 def test_a_perfect_translation_without_spaces_has_bleu_100(texts, language):
     tokenize = bleu_tokenizer(recipe(["en", language]))
     assert scores(texts, texts)["bleu"] == 0.0  # by 13a: each sentence is a word
-    assert scores(texts, texts, tokenize)["bleu"] == pytest.approx(100)
-    assert f"tok:{tokenize}" in str(scores(texts, texts, tokenize)["signature"])
+    assert scores(texts, texts, tokenize=tokenize)["bleu"] == pytest.approx(100)
+    assert f"tok:{tokenize}" in str(scores(texts, texts, tokenize=tokenize)["signature"])
 
 
 def test_scores_are_sacrebleus():
@@ -69,7 +69,7 @@ def test_a_library_that_is_missing_is_named(monkeypatch):
     with pytest.raises(
         ValueError, match=r"ja-mecab needs a library; pip install 'sacrebleu\[ja\]'"
     ):
-        scores(["a"], ["a"], "ja-mecab")
+        scores(["a"], ["a"], tokenize="ja-mecab")
 
 
 def test_a_model_that_cannot_be_fetched_is_named_before_any_work(monkeypatch):

@@ -6,6 +6,7 @@ import json
 import math
 import sys
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -34,7 +35,12 @@ A line of JSON about the whole text goes to standard error.
     "--source", type=TEXT_FILE, required=True, metavar="F", help="Text to translate or predict."
 )
 @click.option(
-    "--reference", type=TEXT_FILE, metavar="F", help="Its correct translation, line by line."
+    "--reference",
+    "references",
+    type=TEXT_FILE,
+    multiple=True,
+    metavar="F",
+    help="Its correct translation, line by line; may be repeated.",
 )
 @beam_size
 @length_penalty
@@ -42,7 +48,7 @@ A line of JSON about the whole text goes to standard error.
 def evaluate(
     run: str,
     source: str,
-    reference: str | None,
+    references: tuple[str, ...],
     beam_size: int | None,
     length_penalty: float | None,
     languages: tuple[str | None, str | None],
@@ -56,12 +62,12 @@ def evaluate(
 
     opened = Run.open(run).with_languages(*languages)
     if opened.config.model.has_encoder:
-        if reference is None:
+        if not references:
             raise ValueError(f"{run} is a translation model and needs --reference FILE")
-        measured = _evaluate_translation(opened, source, reference, beam_size, length_penalty)
+        measured = _evaluate_translation(opened, source, references, beam_size, length_penalty)
         line = "BLEU {bleu:.2f}, chrF {chrf:.2f} on {sentences} sentences"
     else:
-        if reference is not None:
+        if references:
             raise ValueError(f"{run} is a language model and takes no --reference")
         measured = _evaluate_language_model(opened, source)
         line = "{bits_per_byte:.4f} bits per byte on {sentences} sentences"
@@ -70,7 +76,11 @@ def evaluate(
 
 
 def _evaluate_translation(
-    run: Run, source: str, reference: str, beam_size: int | None, length_penalty: float | None
+    run: Run,
+    source: str,
+    references: Sequence[str],
+    beam_size: int | None,
+    length_penalty: float | None,
 ) -> dict[str, Any]:
     from tfformer.data.sources import read_aligned
     from tfformer.inference.evaluation import bleu_tokenizer, check_bleu, scores
@@ -78,9 +88,9 @@ def _evaluate_translation(
     from tfformer.inference.translator import Translator
 
     check_bleu(run.config)
-    pairs = list(read_aligned(source, reference))
-    sources = [source for source, _ in pairs]
-    references = [reference for _, reference in pairs]
+    pairs = [list(read_aligned(source, reference)) for reference in references]
+    sources = [text for text, _ in pairs[0]]
+    texts = [[text for _, text in aligned] for aligned in pairs]
     translator = Translator.of(run)
     hypotheses = []
     start = time.monotonic()
@@ -90,8 +100,8 @@ def _evaluate_translation(
         ):
             hypotheses += [best[0].text for best in chunk.n_best]
     seconds = round(time.monotonic() - start, 2)
-    measured = scores(hypotheses, references, bleu_tokenizer(run.config))
-    return {**measured, "sentences": len(pairs), "seconds": seconds}
+    measured = scores(hypotheses, *texts, tokenize=bleu_tokenizer(run.config))
+    return {**measured, "sentences": len(sources), "seconds": seconds}
 
 
 def _evaluate_language_model(run: Run, source: str) -> dict[str, Any]:

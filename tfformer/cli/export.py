@@ -105,7 +105,8 @@ def export(run: str, format: str, output: str, **values: Any) -> None:
         options["source_language"], options["target_language"] = options.pop("languages")
     version = export_model(run, output, format, progress=sys.stderr, **options)
     (manifest,) = version.rglob(MANIFEST)
-    for line in _parity_lines(json.loads(manifest.read_text(encoding="utf-8"))):
+    samples = "samples" if "samples" in options else "random samples"
+    for line in _parity_lines(json.loads(manifest.read_text(encoding="utf-8")), samples):
         print(line)
     print(version)
 
@@ -131,13 +132,13 @@ def _check_output(path: str) -> None:
         )
 
 
-def _parity_lines(manifest: Mapping[str, Any]) -> Iterator[str]:
+def _parity_lines(manifest: Mapping[str, Any], samples: str) -> Iterator[str]:
     for name, measured in manifest["parity"].items():
         counts = f"{measured['identical']} of {measured['sentences']}"
         if name == "tensors":  # of a checkpoint for another toolkit, which is not run here
             yield f"tensors: {counts} were read back bit-equal"
         else:
-            yield f"{name}: {counts} samples have the same output as the run"
+            yield f"{name}: {counts} {samples} have the same output as the run"
     if bleu := manifest.get("bleu"):
         before_and_after = f"run {bleu['run']:.2f}, export {bleu['exported']:.2f}"
         yield f"BLEU on {bleu['sentences']} validation sentences: {before_and_after}"

@@ -1,11 +1,18 @@
 """The verb `import`."""
 
+from __future__ import annotations
+
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tfformer.cli.options import NewFolder, examples, languages
 from tfformer.cli.terminal import load_tensorflow
+
+if TYPE_CHECKING:
+    from tfformer.checkpoints.checkpoint import Checkpoint
 
 
 @click.command("import", epilog=examples(["tfformer import opus-mt-en-de --run-dir runs/opus"]))
@@ -52,4 +59,15 @@ def import_model(
         load_tensorflow()
         from tfformer.checkpoints.run_writer import write_run
 
-        print(write_run(checkpoint, Path(run_dir)))
+        written = write_run(checkpoint, Path(run_dir))
+    print(_summary(checkpoint), file=sys.stderr)
+    print(written)
+
+
+def _summary(checkpoint: Checkpoint) -> str:
+    """Say in one line what has been imported."""
+    languages = " to ".join(checkpoint.languages or []) or "languages not stated"
+    beam_size = checkpoint.decoding.beam_size
+    search = "greedy search" if beam_size == 1 else f"{beam_size} beams"
+    licence = checkpoint.provenance["licence"]
+    return f"{checkpoint.family}, {languages}, {search}, licence: {licence}"

@@ -158,5 +158,6 @@ def _check_texts(config: "Config") -> None:
         for path in (path for part in parts for path in part):
             if not path.exists():
                 raise FileNotFoundError(
-                    f"{path}: there is no such file; correct the path or fetch the data first"
+                    f"{path.absolute()}: there is no such file; correct the path or fetch the data "
+                    "first"
                 )

@@ -23,13 +23,13 @@ TOKENIZERS_OF_LANGUAGES: dict[tuple[str, ...], list[tuple[str, str | None]]] = {
 
 
 def scores(
-    hypotheses: Sequence[str], references: Sequence[str], tokenize: str = "13a"
+    hypotheses: Sequence[str], *references: Sequence[str], tokenize: str = "13a"
 ) -> dict[str, float | str]:
-    """Score translations against one reference each.
+    """Score translations against one or several references each.
 
     Args:
         hypotheses: N translations.
-        references: N references, raw text.
+        *references: N references, raw text; more than once for several references.
         tokenize: SacreBLEU's tokenizer, see `bleu_tokenizer`.
 
     Returns:
@@ -47,14 +47,16 @@ def scores(
     """
     import sacrebleu
 
-    if len(hypotheses) != len(references):
-        raise ValueError(
-            f"{len(hypotheses)} translations cannot be scored against {len(references)} references"
-        )
+    for reference in references:
+        if len(hypotheses) != len(reference):
+            raise ValueError(
+                f"{len(hypotheses)} translations cannot be scored against {len(reference)} "
+                "references"
+            )
     bleu = _metric(tokenize)
     return {
-        "bleu": bleu.corpus_score(hypotheses, [references]).score,
-        "chrf": sacrebleu.CHRF().corpus_score(hypotheses, [references]).score,
+        "bleu": bleu.corpus_score(hypotheses, references).score,
+        "chrf": sacrebleu.CHRF().corpus_score(hypotheses, references).score,
         "signature": str(bleu.get_signature()),
     }
 

@@ -178,7 +178,9 @@ class Translator(TextModel):
         """Translate the rows' sources greedily and return BLEU, chrF and some translations."""
         sources, references = (list(side) for side in zip(*rows, strict=True))
         translations = self.translate(sources, beam_size=1)
-        scores = evaluation.scores(translations, references, evaluation.bleu_tokenizer(config))
+        scores = evaluation.scores(
+            translations, references, tokenize=evaluation.bleu_tokenizer(config)
+        )
         shown = [
             f"{source}\n\n> {translation}"
             for source, translation in zip(sources, translations, strict=True)
