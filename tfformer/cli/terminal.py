@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TextIO
 
 from tfformer.runtime.devices import unused_gpu
-from tfformer.runtime.tensorflow import import_tensorflow
 from tfformer.storage.whole_files import whole_file
 
 if TYPE_CHECKING:
@@ -21,11 +20,13 @@ if TYPE_CHECKING:
 
 PROMPT = "> "
 LINES = "{n:,} lines, {rate_fmt}"
-SHARE = "{percentage:3.0f}% of the corpus, {postfix}, {remaining} left"
+SHARE = "{percentage:3.0f}% of the corpus{postfix}, {remaining} left"
 
 
 def load_tensorflow() -> None:
     """Import TensorFlow, and warn if it does not see the GPU of this machine."""
+    from tfformer.runtime.tensorflow import import_tensorflow
+
     import_tensorflow()
     if warning := unused_gpu():
         warnings.warn(warning, stacklevel=2)
