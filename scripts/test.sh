@@ -12,5 +12,5 @@ ruff check .
 ruff format --check .
 mypy & # beside the tests
 processes=$(($(nproc) + 1)) # as now and then one waits for a file or another process
-python -m pytest --numprocesses "$((processes < 5 ? processes : 5))" --dist loadfile --no-loadscope-reorder -m "not nightly" "$@"
+python -m pytest --numprocesses "$((processes < 5 ? processes : 5))" --dist loadfile --no-loadscope-reorder --durations 20 -m "not nightly" "$@"
 wait $! || { echo "mypy found the errors above" && exit 1; }

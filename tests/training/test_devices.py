@@ -90,6 +90,7 @@ def test_one_line_says_what_was_chosen(with_gpus):
     assert describe(settled(OPEN)) == line
 
 
+@pytest.mark.slow
 def test_a_training_prints_and_stores_what_was_chosen(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).write_text("one two\nthree four\n" * 8)

@@ -54,6 +54,7 @@ def without_gpu_kernel(function):
     return missing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 def test_a_training_step_runs_on_a_gpu(dtype, optimizer):
@@ -70,6 +71,7 @@ def test_a_training_step_runs_on_a_gpu(dtype, optimizer):
     assert without_gpu_kernel(traced) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_a_search_runs_on_a_gpu(beam_size):
     model = tfformer.Transformer(50, 50, tie_embeddings="all", **SIZES)
