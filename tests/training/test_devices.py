@@ -1,6 +1,7 @@
 """What a recipe leaves open is settled by the devices, here a made-up list of them."""
 
 import json
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -19,6 +20,7 @@ def with_gpus(monkeypatch):
     """Let TensorFlow see GPUs of these compute capabilities."""
 
     def see(*capabilities):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
         found = [
             SimpleNamespace(name=f"/physical_device:GPU:{number}", capability=capability)
             for number, capability in enumerate(capabilities)
@@ -86,7 +88,7 @@ def test_one_line_says_what_was_chosen(with_gpus):
     line = "on Made Up 1: mixed_bfloat16, compiled by XLA, 24,576 tokens a batch"
     assert describe(settled(OPEN)) == line
     with_gpus()
-    line = "on the processor: float32, not compiled, 4,096 tokens a batch"
+    line = "on 2 processor cores: float32, not compiled, 4,096 tokens a batch"
     assert describe(settled(OPEN)) == line
 
 
@@ -103,7 +105,7 @@ def test_a_training_prints_and_stores_what_was_chosen(tmp_path):
     }
     lines = []
     train(Config.from_dict(values), tmp_path / "run", report=lines.append)
-    assert lines[0] == "on the processor: float32, not compiled, 4,096 tokens a batch"
+    assert lines[0].endswith(": float32, not compiled, 4,096 tokens a batch")
     stored = json.loads((tmp_path / "run" / "config.json").read_text())
     assert (stored["training"]["dtype"], stored["training"]["jit_compile"]) == ("float32", False)
     assert stored["data"]["batch_tokens"] == 4096

@@ -31,10 +31,13 @@ from tfformer.inference.text_model import SAMPLES, Measured, TextModel
 from tfformer.inference.translation import Translation
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Model, Run, Tokenizers
+from tfformer.runtime.devices import has_gpu
 from tfformer.runtime.tracing import traced
 from tfformer.special_ids import END_ID
 from tfformer.text import Align, TextTranslator
 
+BATCH_SIZE = 64
+GPU_HYPOTHESES = 512  # of a batch; a step takes as long with 64, as launching it takes the time
 DAMAGED = "the model gives a sentence no finite score: its weights are damaged; train again"
 
 
@@ -325,7 +328,7 @@ class Translator(TextModel):
         sentences: Sentences,
         beam_size: int | None = None,
         length_penalty: float | None = None,
-        batch_size: int = 64,
+        batch_size: int | None = None,
     ) -> list[list[Translation]]:
         """Find the best translations of each sentence.
 
@@ -333,7 +336,8 @@ class Translator(TextModel):
             sentences: B texts, or the result of `encode`.
             beam_size: As in `translate`.
             length_penalty: As in `translate`.
-            batch_size: Number of sentences of similar length that are decoded together.
+            batch_size: Number of sentences of similar length that are decoded together; by default
+                64, and on a GPU 512 divided by the number of beams.
 
         Returns:
             Up to `beam_size` translations of each sentence, best first; a single empty one for a
@@ -348,6 +352,8 @@ class Translator(TextModel):
         beam_size = require_size("beam_size", beam_size)
         if not 0 <= alpha < math.inf:
             raise ValueError(f"length_penalty={alpha} must be a number from 0 on")
+        if batch_size is None:
+            batch_size = max(1, GPU_HYPOTHESES // beam_size) if has_gpu() else BATCH_SIZE
         encoded = self.encode(sentences)
         warn_of_truncation([sentences], [encoded], stacklevel=2)
         graph = self._graph(

@@ -26,6 +26,11 @@ def device_line() -> str:
     return ", ".join(names)
 
 
+def has_gpu() -> bool:
+    """Return whether TensorFlow computes on a GPU."""
+    return bool(_gpu_names())
+
+
 def unused_gpu() -> str | None:
     """Return a warning if there is an NVIDIA driver, but TensorFlow sees no GPU."""
     is_hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in HIDDEN

@@ -1,19 +1,13 @@
 """What a recipe leaves to the device: dtype, compilation and the tokens of a batch."""
 
-from typing import Any
-
 import tensorflow as tf
 
 from tfformer.config import Config
+from tfformer.runtime.devices import device_line
 
 BFLOAT16_CAPABILITY = (8, 0)  # Ampere; earlier GPUs emulate bfloat16
 GPU_BATCH_TOKENS = 24_576  # the 25,000 of Vaswani et al. 2017, section 5.1, in whole tiles
 PROCESSOR_BATCH_TOKENS = 4_096
-
-
-def gpus() -> list[Any]:
-    """Return the GPUs that TensorFlow may use."""
-    return tf.config.get_visible_devices("GPU")
 
 
 def settled(config: Config, before: Config | None = None) -> Config:
@@ -27,7 +21,7 @@ def settled(config: Config, before: Config | None = None) -> Config:
         A recipe without `auto`, and with a number of `data.batch_tokens`.
 
     Example:
-        >>> settled(Config()).training.jit_compile == bool(gpus())
+        >>> settled(Config()).training.jit_compile == has_gpu()
         True
     """
     choice = before or _choice(config)
@@ -45,18 +39,19 @@ def settled(config: Config, before: Config | None = None) -> Config:
 
 def describe(config: Config) -> str:
     """Say in one line on which device a settled recipe trains, and how."""
-    names = [_details(gpu).get("device_name", gpu.name) for gpu in gpus()]
     settings = config.training
     compiled = "compiled by XLA" if settings.jit_compile else "not compiled"
     return (
-        f"on {names[0] if names else 'the processor'}: {settings.dtype}, {compiled}, "
+        f"on {device_line()}: {settings.dtype}, {compiled}, "
         f"{config.data.batch_tokens:,} tokens a batch"
     )
 
 
 def _choice(config: Config) -> Config:
     """Return a recipe with the best values of the open settings for this machine."""
-    capabilities = [_details(gpu).get("compute_capability", (0, 0)) for gpu in gpus()]
+    details = tf.config.experimental.get_device_details
+    gpus = tf.config.get_visible_devices("GPU")
+    capabilities = [details(gpu).get("compute_capability", (0, 0)) for gpu in gpus]
     has_bfloat16 = bool(capabilities) and min(capabilities) >= BFLOAT16_CAPABILITY
     is_one_gpu = bool(capabilities) and config.training.strategy == "one_device"
     batch_tokens = GPU_BATCH_TOKENS if capabilities else PROCESSOR_BATCH_TOKENS
@@ -69,7 +64,3 @@ def _choice(config: Config) -> Config:
         "max_length": config.data.max_length,
     }
     return Config.from_dict({"training": training, "data": data})
-
-
-def _details(gpu: Any) -> dict[str, Any]:
-    return tf.config.experimental.get_device_details(gpu)

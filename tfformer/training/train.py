@@ -23,8 +23,9 @@ from tfformer.run_directory import (
     locked_for_resume,
     new_model,
 )
+from tfformer.runtime.devices import has_gpu
 from tfformer.training.callbacks import HistoryAndResume, LinePerMinute, StepCounter, StopOnNaN
-from tfformer.training.devices import describe, gpus
+from tfformer.training.devices import describe
 from tfformer.training.history import History, is_over, result_of
 from tfformer.training.optimizer import CaseSharing, new_optimizer
 from tfformer.training.start import Start, start_of
@@ -85,7 +86,7 @@ def train(
         )
     if resume and init_from:
         raise ValueError("--resume goes on with a run as it began; leave out --init-from")
-    if config.training.shards > 1 and not gpus():
+    if config.training.shards > 1 and not has_gpu():
         _limit_to_one_thread_per_operation()  # each shard has a thread of its own
     workers = workers_of(config)
     if not workers.is_chief:
@@ -165,7 +166,7 @@ def _compiled_model(config: Config, data: TrainingData, workers: Workers) -> Mod
         jit_compile=settings.jit_compile,
     )
     model.devices = workers.devices
-    model.shards = (1 if gpus() else settings.shards) * len(workers.devices)
+    model.shards = (1 if has_gpu() else settings.shards) * len(workers.devices)
     model.workers = workers if workers.count > 1 else None
     model.optimizer.build(model.trainable_variables)
     if config.tokenizer.case_variants:
