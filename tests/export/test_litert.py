@@ -20,7 +20,6 @@ from support.litert_samples import SENTENCES, run_signature
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
-from tfformer.cli.main import main
 from tfformer.data.sources import read_pairs
 from tfformer.engines import open_engine
 from tfformer.export.litert import quantizer
@@ -306,22 +305,3 @@ def test_without_litert_the_error_names_the_extra(tiny_run, tmp_path, monkeypatc
     )
     with pytest.raises(ValueError, match=r"pip install 'tfformer\[litert\]'"):
         export_model(tiny_run, tmp_path / "models", "litert")
-
-
-def test_an_option_of_another_format(tiny_run, tmp_path, capsys):
-    code = main(
-        [
-            "export",
-            str(tiny_run),
-            "--format",
-            "saved_model",
-            "--output",
-            str(tmp_path),
-            "--quantize",
-            "int8",
-        ]
-    )
-    assert code == 2
-    assert (
-        "--format saved_model has no choice of --quantize; leave it out" in capsys.readouterr().err
-    )
