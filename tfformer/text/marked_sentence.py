@@ -33,9 +33,9 @@ class Piece(NamedTuple):
 
     Attributes:
         raw: The characters of the document.
-        text: The characters as a reader sees them; none of markup.
-        role: The part that it plays.
-        name: The name of a tag, by which an end finds its beginning.
+        text: The visible characters; empty for markup.
+        role: Its role.
+        name: The name of a tag, which an end tag shares with its start tag.
         within: Of a tag with attributes to translate, the parts that give `raw` when joined.
     """
 
@@ -56,9 +56,9 @@ class MarkedSentence(NamedTuple):
 
     Attributes:
         pieces: The sentence's pieces.
-        escapes: The spelling of characters that the format does not allow as they are.
-        is_line: Whether it is a line of a corpus, which goes to the model as it is.
-        keeps_spaces: Whether several spaces are more than one.
+        escapes: The spelling of characters that the format reserves.
+        is_line: Whether it is a line of a corpus, which the model gets unchanged.
+        keeps_spaces: Whether several spaces do not collapse into one.
     """
 
     pieces: tuple[Piece, ...]
@@ -74,12 +74,12 @@ class MarkedSentence(NamedTuple):
 
     @property
     def is_text(self) -> bool:
-        """Whether there is nothing but text."""
+        """Whether all pieces are text."""
         return all(piece.role is Role.TEXT for piece in self.pieces)
 
     @property
     def has_words(self) -> bool:
-        """Whether there is a letter beside the protected words."""
+        """Whether the sentence has a letter outside of its protected words."""
         return any(piece.role is Role.TEXT and LETTER.search(piece.text) for piece in self.pieces)
 
     def shown(self) -> Iterator[tuple[Piece, str]]:
@@ -130,7 +130,7 @@ class Reading(NamedTuple):
     attributes: bool = True
 
 
-# Of a format: a text in parts, as of a file -> sentences and the rest.
+# Divides a document, in parts, into sentences and other text.
 Reader = Callable[[Iterable[str], Reading], Iterator[Part]]
 
 
@@ -150,7 +150,7 @@ def sentences(
         keeps_spaces: As in `MarkedSentence`; then a line's end is one.
 
     Yields:
-        The sentences, and the rest as it is.
+        Sentences with their markup, and strings that do not change.
     """
     pieces = protected(pieces, protected_words(reading.keep), keeps_spaces)
     text = "".join(_one_line(piece, keeps_spaces) for piece in pieces)
@@ -244,7 +244,7 @@ def _copy(group: Sequence[Piece]) -> list[Piece]:
 
 
 def raw_text(pieces: Sequence[Piece]) -> str:
-    """Join pieces as they stand in the document."""
+    """Return the characters of the document that pieces were read from."""
     return "".join(piece.raw for piece in pieces)
 
 
@@ -255,7 +255,7 @@ def cut(pieces: Sequence[Piece], lengths: Sequence[int]) -> list[tuple[Piece, ..
 
     Args:
         pieces: The pieces; words are cut within a piece, other pieces never are.
-        lengths: Characters of the text of each group; together those of all pieces.
+        lengths: The length of the text of each group; the sum is the length of all text.
 
     Returns:
         As many groups, at least one, that have all the pieces.

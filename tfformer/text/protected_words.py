@@ -1,6 +1,6 @@
-r"""Words that no translation changes: addresses, file names, placeholders, identifiers, emoji.
+r"""Find the words that no translation changes: addresses, file names, identifiers, emoji.
 
-Quantities, dates, times and prices are not protected: a language writes them in its own way.
+Quantities, dates, times and prices are not protected: languages write them differently.
 
 Scripts without spaces between words (`UNSPACED`) end a protected word: in 请发到a@b.org吧 it is
 a@b.org.
@@ -55,7 +55,7 @@ class Rule(NamedTuple):
         name: The kind.
         pattern: A regular expression.
         examples: Words that stay as a whole in any sentence.
-        not_in: Texts in which the rules find nothing.
+        not_in: Texts without protected words.
     """
 
     name: str
@@ -85,7 +85,7 @@ SIGNS = (  # they begin with no letter
         ["{so ist es} and { so ist es auch }"],
     ),
     Rule(
-        "printf",  # no space in it: "5 % of" is none
+        "printf",  # without a space, unlike "5 % of"
         r"%(?:\([\w.]{1,60}\)[sdif]|(?:\d{1,3}\$)?[-+#0]{0,5}(?:\d{1,4}|\*)?(?:\.(?:\d{1,4}|\*))?"
         rf"(?:(?:hh?|ll?|[qLjzt])?[sdifuxXeEgGcop]{END}|@))",
         ["%s", "%1$s", "%-10.2f", "%@", "%(count)s", "%lld"],
@@ -118,7 +118,7 @@ SIGNS = (  # they begin with no letter
         ["his/hers and/or/if 3/14/2026", "/home is one word"],
     ),
 )
-WORDS = (  # no letter stands before them
+WORDS = (  # not behind a letter
     Rule(
         "host and page",
         rf"(?<!/)(?:localhost|(?:(?:{NAME})+\.)+[a-z]{{2,24}})"
@@ -197,11 +197,11 @@ def _any(rules: Sequence[Rule]) -> str:
 
 @functools.lru_cache(maxsize=16)
 def protected_words(keep: Sequence[str] = ()) -> re.Pattern[str]:
-    """Return the pattern of the words that stay.
+    """Return the pattern of protected words.
 
     Args:
-        keep: Words and phrases that stay too. A space in one matches any white space but the end of
-            a line.
+        keep: More words and phrases to protect. A space in a phrase matches any white space except
+            the end of a line.
 
     Example:
         >>> protected_words(("Foo Inc",)).findall("Foo Inc pays $3.50 at https://x.org/a.")

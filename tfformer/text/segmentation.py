@@ -14,12 +14,12 @@ import sentencex
 from tfformer.text.protected_words import protected_words
 
 GAP = r"\t\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029"  # ends of lines, and of columns
-# Characters without width, which may stand beside a space: of breaks, joins and directions.
+# Characters without width for breaks, joins and directions, which may occur beside a space.
 INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e"
 INVISIBLE += "\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\ufeff"
 EDGES = "".join(filter(str.isspace, map(chr, range(0x3001)))) + INVISIBLE
 LINE = re.compile(f"[^{GAP}]+|[{GAP}]+")
-# Of a list, a list of tasks, a quotation.
+# The marker of a list, a task or a quotation.
 MARKER = re.compile(r"(?:(?:[-*+•‣◦·\u2010-\u2015\u2212>#]+|\d{1,3}[.)]|\(?[a-z]\)|\[[ xX]\])\s+)+")
 LETTER = re.compile(r"[^\W\d_]")
 WORD = re.compile(r"\s*\S{1,40}|\s+")  # of a word without a space, 40 characters at a time
@@ -58,8 +58,8 @@ class Segment(NamedTuple):
 
     Attributes:
         text: Its characters.
-        is_sentence: Whether it is to be translated; otherwise it is whitespace, a list's marker or
-            something else without a letter, and stays as it is.
+        is_sentence: Whether it is translated. Other segments are white space, markers of lists and
+            text without a letter.
     """
 
     text: str
@@ -69,7 +69,7 @@ class Segment(NamedTuple):
 def segments(
     text: str, language: str = "en", whole: Sequence[Span] | None = None
 ) -> Iterator[Segment]:
-    """Divide a text into sentences and the rest.
+    """Divide a text into sentences and the text between them.
 
     A sentence ends at a full stop or the like, and in any case at the end of a line or a tab. Full
     stops of abbreviations, numbers and addresses do not end one, as `sentencex` knows for about 300
@@ -129,9 +129,8 @@ def divided(
 ) -> list[str]:
     """Divide a sentence that is too long for a model into clauses that are not.
 
-    It is cut behind a semicolon, colon or dash if there is one in the second half of the model's
-    length, else behind a comma there, else between words, and within a word only if it is longer
-    than 40 characters.
+    A clause ends behind a semicolon, colon or dash in the second half of the model's length, else
+    behind a comma there, else between words. Only a word of more than 40 characters is cut.
 
     Args:
         sentence: A sentence of any length. The time grows in proportion to it.
@@ -224,7 +223,7 @@ def _marker_end(line: str) -> int:
 
 
 def _without_edges(sentence: str) -> Iterator[Segment]:
-    """Yield what cannot be seen around a sentence as segments of their own."""
+    """Yield a sentence, and the invisible characters around it as other segments."""
     words = sentence.strip(EDGES)
     begin = sentence.find(words)
     end = begin + len(words)

@@ -1,4 +1,4 @@
-"""Whole texts translated by a function that takes sentences."""
+"""Translate whole documents with any function that translates sentences."""
 
 from __future__ import annotations
 
@@ -47,22 +47,22 @@ FORMATS: dict[str, Reader] = {
 
 @dataclass(frozen=True)
 class TextTranslator:
-    r"""Translates whole texts, by functions that know nothing of texts.
+    r"""Translates whole documents with a function that translates sentences.
 
     Args:
         translate_sentences: Sentences in, as many translations out.
         align: Sentences and their translations in; out, of each pair, the links between source
             words and target words, counted from 0, where words are the parts between spaces.
-            Without it markup is placed by the length of the words before it.
+            Without links, markup is placed by equal words and by length.
         count_tokens: Texts in, the number of the model's tokens of each out.
-        max_tokens: Tokens that the model takes; a longer sentence is divided into clauses. Without
-            it one of more than 5,000 characters is.
+        max_tokens: The model's limit; a longer sentence is divided into clauses. Without a limit,
+            a sentence of more than 5,000 characters is divided.
         language: The code of the source language, such as "en".
-        keep: Words and phrases that come out as they went in, as addresses, file names,
-            placeholders, identifiers and emoji do.
-        placeholders: Symbols that the model has learned to copy, such as "⟦1⟧"; it gets them in
-            place of what comes out as it went in.
-        target_language: The code of the target language, which `lang` of a page then says.
+        keep: Words and phrases to protect, in addition to addresses, file names, placeholders,
+            identifiers and emoji.
+        placeholders: Symbols that the model has learned to copy, such as "⟦1⟧". They replace
+            protected words in its input.
+        target_language: The code of the target language, for the attribute `lang` of a page.
         attributes: Whether `alt`, `title`, `placeholder`, `aria-label` and a page's description are
             translated.
 
@@ -91,8 +91,8 @@ class TextTranslator:
                 "srt" (SubRip's subtitles).
 
         Returns:
-            The translation. All that is not a sentence comes back as it is: blank lines,
-            indentation, spaces at a line's end, line ends, markup, code.
+            The translation. Blank lines, indentation, spaces at the end of a line, line ends,
+            markup and code do not change.
 
         Raises:
             ValueError: There is no such format, the text holds no Unicode character, or it is not
@@ -103,16 +103,15 @@ class TextTranslator:
     def stream(self, text: str | Iterable[str], format: str = "text") -> Iterator[str]:
         """Yield the translation in pieces, in order; otherwise as `translate`.
 
-        A few hundred sentences are in work at a time. Where the text comes in parts, such as the
-        lines of a file, no more of "text", "lines" and "html" is held; the others are read as a
-        whole.
+        The formats "text", "lines" and "html" are read in parts, a few hundred sentences at a
+        time. The other formats are read as a whole.
 
         Args:
             text: The text, or its parts.
             format: As in `translate`.
 
         Yields:
-            Pieces that give the translation when they are joined.
+            Pieces whose concatenation is the translation.
         """
         check_format(format)
         text_parts = iter([text] if isinstance(text, str) else text)
@@ -126,7 +125,7 @@ class TextTranslator:
             yield from self._translated(portion)
 
     def _translated(self, parts: Sequence[Part]) -> Iterator[str]:
-        """Translate the sentences of a portion together, those of attributes before the others."""
+        """Translate the sentences of attributes in a portion, then the other sentences."""
         attributes = [
             one
             for part in parts
@@ -199,7 +198,7 @@ def _with_attributes(part: Part, within: Iterator[str]) -> Part:
 
 
 def with_symbols(sentence: MarkedSentence, placeholders: Sequence[str]) -> MarkedSentence:
-    """Let placeholders stand for code first, then for other protected words.
+    """Replace protected words by placeholders, code first.
 
     Args:
         sentence: A sentence.
@@ -223,8 +222,8 @@ def without_strays(translation: str, source: str) -> str:
         source: Its source.
 
     Returns:
-        The translation; each removed symbol takes the space before it along. The source itself if
-        no word is left, or was there in the first place.
+        The translation without the symbols and the space before each of them. The source if the
+        translation has no words.
 
     Example:
         >>> without_strays("Um ⟦2⟧ in ⟦1⟧ ⟦1⟧.", "In ⟦1⟧.")
@@ -271,7 +270,7 @@ def translate_text(
     language: str = "en",
     keep: Sequence[str] = (),
 ) -> str:
-    """Translate a whole text by a function that takes sentences.
+    """Translate a whole document with a function that translates sentences.
 
     Args:
         text: The text.

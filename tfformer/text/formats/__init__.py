@@ -1,1 +1,1 @@
-"""Documents divided into sentences and the rest, a module for each format."""
+"""Divide documents into sentences and markup: a module per format."""

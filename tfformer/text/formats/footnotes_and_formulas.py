@@ -33,7 +33,7 @@ def with_scripts(pieces: Sequence[Piece]) -> list[Piece]:
         pieces: The pieces of a paragraph of HTML.
 
     Returns:
-        Pieces that give the same characters. A mark has no text; it stays at its word.
+        Pieces with the same characters. A mark has no text, so it follows its word.
 
     Example:
         >>> h2o = [Piece("H", "H"), Piece("<sub>", "", Role.OPEN, "sub"), Piece("2", "2"),
@@ -62,7 +62,7 @@ def with_scripts(pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def _element_length(rest: Sequence[Piece]) -> int:
-    """The number of pieces of the short element that comes next; 0 if none does.
+    """The number of pieces of the short element that comes next, or 0.
 
     Args:
         rest: The pieces to come, the next one last.

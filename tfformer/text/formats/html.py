@@ -1,4 +1,4 @@
-"""HTML: its running text as sentences with tags, and all the rest as it stands."""
+"""HTML: divide the running text into sentences with tags."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ IN_ATTRIBUTE = {  # by its quotation marks
     "double": {"&": "&amp;", "<": "&lt;", '"': "&quot;"},
     "single": {"&": "&amp;", "<": "&lt;", "'": "&#39;"},
 }
-# Tags that end a paragraph. Any other is within a line of text, as browsers have it: <b>, and those
-# that HTML does not know, such as the <x> of a DeepL client.
+# Tags that end a paragraph. Any other tag is part of a line, as in browsers: <b>, and unknown tags
+# such as the <x> of a DeepL client.
 ENDING_TAGS = (
     "address applet article aside base blockquote body br button caption center col "
     "colgroup datalist dd details dialog dir div dl dt fieldset figcaption figure footer form "
@@ -98,23 +98,23 @@ class _Source:
 
 
 def read_html(text: Iterable[str], reading: Reading) -> Iterator[Part]:
-    """Yield the sentences of an HTML page or fragment, and all the rest as it is.
+    """Yield the sentences of an HTML page or fragment and the text between them.
 
-    Code, scripts, styles and whatever has `translate="no"` or the class `notranslate` stay as they
-    are. The tokens are those of the HTML standard, so what is broken is read as browsers read it.
+    Code, scripts, styles and elements with `translate="no"` or the class `notranslate` do not
+    change. The HTML standard defines the tokens, so broken HTML is read as in a browser.
 
     Args:
         text: The HTML, in parts.
         reading: How it is read.
 
     Yields:
-        A sentence with its markup, or a stretch that is not translated.
+        Sentences with their markup, and strings that do not change.
     """
     return read_tokens(raw_tokens(text), reading)
 
 
 def read_tokens(tokens: Iterator[RawToken], reading: Reading) -> Iterator[Part]:
-    """Yield the sentences between tokens, and the rest as it is."""
+    """Yield the sentences between tokens and the other text."""
     paragraph = _Paragraph()
     for token, piece in read_pieces(tokens, reading):
         if is_of_a_line(token):
@@ -135,26 +135,20 @@ def _sentences(stretches: Iterable[Sequence[Piece]], reading: Reading) -> Iterat
 
 @dataclass
 class _Open:
-    """An element of a paragraph that may hold or be a row, and that has not ended yet.
+    """An open element that may contain rows or be a row."""
 
-    Attributes:
-        name: The tag's name; empty for the paragraph itself.
-        has_words: Whether words stand in it beside elements that may be rows.
-        rows: The places among the paragraph's pieces where a row within it begins.
-    """
-
-    name: str
-    has_words: bool = False
-    rows: list[int] = field(default_factory=list)
+    name: str  # empty for the paragraph
+    has_words: bool = False  # beside elements that may be rows
+    rows: list[int] = field(default_factory=list)  # the positions of the rows among the pieces
 
 
 class _Paragraph:
     """The pieces since the last tag that ends a paragraph.
 
-    An element that HTML does not know stands within a sentence, as browsers have it: Say
-    <x>go</x><y>now</y>. Where nothing but such elements stand side by side they are rows of XML,
-    and no words of one sentence: <row>One</row><row>two</row>. The same holds for links, and for
-    <span> where one word ends and another one begins: <span>One</span><span>Two</span>.
+    An unknown element is part of a sentence, as in browsers: Say <x>go</x><y>now</y>. Unknown
+    elements side by side without words between them are rows, and each row is a sentence:
+    <row>One</row><row>two</row>. The same rule applies to links, and to <span> if one word ends
+    and another word begins: <span>One</span><span>Two</span>.
     """
 
     def __init__(self) -> None:
@@ -199,13 +193,13 @@ class _Paragraph:
         self._last = text[-1]
 
     def rows(self) -> Iterator[Sequence[Piece]]:
-        """Yield the pieces of each row; all of them where there are no rows."""
+        """Yield the pieces of each row, or all pieces."""
         places = self._places()
         for start, end in pairwise([0, *places, len(self._pieces)]):
             yield self._pieces[start:end]
 
     def take_what_is_long(self) -> Iterator[Sequence[Piece]]:
-        """Yield and forget what is too long to be held: rows, or the first sentences."""
+        """Yield and remove rows or sentences if the paragraph is too long to be held."""
         is_long = self._size >= BLOCK
         if (is_long or len(self._pieces) >= MAX_PIECES) and self._places():
             *whole, rest = self.rows()
@@ -217,7 +211,7 @@ class _Paragraph:
             self._keep(rest)
 
     def _close(self, name: str) -> None:
-        """End an element, and those within it that have no end of their own."""
+        """End an element and the open elements in it."""
         if any(element.name == name for element in self._open[1:]):
             while (element := self._open.pop()).name != name:
                 self._rows += element.rows
@@ -423,7 +417,7 @@ DESCRIPTIONS = frozenset({"description", "og:description", "twitter:description"
 
 
 def attribute_parts(tag: RawToken, reading: Reading) -> Iterator[Part]:
-    """Yield a start tag with the attributes to translate as sentences; nothing if it has none."""
+    """Yield a start tag with its attributes as sentences, if some are to be translated."""
     wanted = set(SEEN if reading.attributes else ())
     described = str(tag.data.get("name") or tag.data.get("property") or "").lower()
     if reading.attributes and tag.name == "meta" and described in DESCRIPTIONS:
@@ -449,6 +443,6 @@ def attribute_parts(tag: RawToken, reading: Reading) -> Iterator[Part]:
 
 
 def _value_pieces(value: str) -> list[Piece]:
-    """An attribute's value as pieces, each entity one of its own."""
+    """The value of an attribute as pieces; each entity is a piece."""
     parts = re.split(r"(&[#\w]+;?)", value)
     return [Piece(part, unescape(part)) for part in parts if part]

@@ -1,11 +1,11 @@
-"""Where an element of HTML ends, which it may do without a tag of its own."""
+"""Find the end of an HTML element, whose end tag may be omitted."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
 
-# Tags that end a paragraph that is open: those of the HTML standard.
+# Tags before which an open paragraph ends, by the HTML standard.
 BLOCK_TAGS = (
     "address article aside blockquote center details dialog dir div dl fieldset figcaption figure "
     "footer form h1 h2 h3 h4 h5 h6 header hgroup hr listing main menu nav ol p plaintext pre "
@@ -38,7 +38,7 @@ def _ended_by(tag: str) -> list[str]:
 
 
 ENDS = {tag: _ended_by(tag) for tag in frozenset().union(*ENDED_BY.values())}
-# Within these a tag ends nothing that is outside of them.
+# A tag within these elements ends no element around them.
 WALLS = {
     **dict.fromkeys(BLOCKS, frozenset(["button", "object"])),
     **dict.fromkeys(ITEMS, frozenset(["ol", "ul", "menu", "dir"])),
@@ -47,9 +47,9 @@ WALLS = {
     **dict.fromkeys(CHOICES, frozenset(["select", "datalist"])),
     **dict.fromkeys(READINGS, frozenset(["ruby"])),
 }
-# Elements that others without an end tag stand in: they end together.
+# Elements that end the elements without an end tag in them.
 PARENTS = frozenset({"body", "html"} | BLOCKS - {"p"} | WALLS.keys() - {"p"}).union(*WALLS.values())
-# A browser opens these anew behind the end of an element around them.
+# A browser reopens these behind the end of an element around them.
 FORMATTING_TAGS = "a b big code em font i nobr s small strike strong tt u"
 REOPENED = frozenset(FORMATTING_TAGS.split())
 
@@ -108,7 +108,7 @@ class OpenElement:
         return parent in PARENTS and own not in REOPENED
 
     def _last(self, names: Iterable[str]) -> int:
-        """The place of the innermost open element of some names; -1 if none is."""
+        """The position of the innermost open element with one of the names, or -1."""
         return max((self._places[name][-1] for name in names if self._places.get(name)), default=-1)
 
     def _open(self, name: str) -> None:

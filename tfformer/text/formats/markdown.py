@@ -1,4 +1,4 @@
-"""Markdown: its running text as sentences with markup, and the rest as it stands."""
+"""Markdown: divide the running text into sentences with markup."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tfformer.text.formats.html import (
 from tfformer.text.marked_sentence import Part, Piece, Reading, Role, sentences
 
 END = r"[ \t]*(?:\r\n|\r|\n)"
-# YAML, TOML or JSON. What is no mapping is no head: a rule, a paragraph and a rule.
+# YAML, TOML or JSON. A paragraph between two rules is no mapping and no head.
 HEAD = re.compile(
     rf"\A(?:---{END}(?:[ \t]*#[^\r\n]*{END})*[\w\"'.-][^:\r\n]*:[ \t\r\n]"
     r".*?[\r\n](?:---|\.\.\.)"
@@ -39,7 +39,7 @@ FOOTNOTE = re.compile(r"\[\^[^\]\s]{1,60}\]")
 FOOTNOTE_TEXT = re.compile(FOOTNOTE.pattern + r":[ \t]*")
 FOOTNOTE_INDENT = 4  # of the paragraphs of a footnote behind the first one
 ALERT = re.compile(r"\[![a-zA-Z][\w-]{1,30}\][+-]?(?!\S)")  # the kind of a quotation
-# As Pandoc has it, "$5 and $6" is none; nor is what has a word in it, or begins as a price does.
+# As in Pandoc, "$5 and $6" is no formula. A formula contains no word and does not begin as a price.
 MATH = re.compile(
     r"\$\$(?:[^$\\]|\\.)+\$\$|\$(?![\s$]|\d[\d.,]*(?:\s|/))(?:[^$\\\n]|\\[^\n])+(?<!\s)\$(?!\w)",
     re.DOTALL,
@@ -47,7 +47,7 @@ MATH = re.compile(
 PLAIN_WORD = re.compile(r"(?<![\\a-zA-Z{])[a-zA-Z]{3,}")
 MAX_LINES = 100  # of a block of mathematics
 SIGNS = "*_#~^|@=+`$[]{}"  # with a backslash before: they mean something, unlike punctuation
-LABEL = "text"  # in that of a link's end: its text
+LABEL = "text"  # in the meta of the end of a link: its text
 
 InlineRule = Callable[[StateInline, bool], bool]
 Spans = tuple[int, int]
@@ -58,10 +58,10 @@ class Block(NamedTuple):
 
     Attributes:
         text: The document.
-        content: The paragraph as it was parsed, without marks of lists and quotations.
-        content_starts: The place in `content` of each stretch that is in `text` as it is: a line,
-            or what stands between `\|` in a cell.
-        text_starts: The place in `text` of each of them.
+        content: The parsed paragraph, without markers of lists and quotations.
+        content_starts: The position in `content` of each line, or of each stretch between `\|` in
+            a cell.
+        text_starts: The position in `text` of the same stretches.
     """
 
     text: str
@@ -80,9 +80,9 @@ class Block(NamedTuple):
 
 
 def read_markdown(text: Iterable[str], reading: Reading) -> Iterator[Part]:
-    """Yield the sentences of Markdown (CommonMark, tables), and the rest as it is.
+    """Yield the sentences of Markdown (CommonMark, tables) and the text between them.
 
-    Code, addresses of links and images, and a head in YAML, TOML or JSON stay; blocks of HTML are
+    Code, addresses of links and images, and a head in YAML, TOML or JSON do not change. HTML is
     read as HTML.
 
     Args:
@@ -90,7 +90,7 @@ def read_markdown(text: Iterable[str], reading: Reading) -> Iterator[Part]:
         reading: How it is read.
 
     Yields:
-        A passage for each sentence, and the rest as it is.
+        Sentences with their markup, and strings that do not change.
     """
     whole = "".join(text)
     head = HEAD.match(whole)
@@ -317,7 +317,7 @@ def _token(piece: Piece) -> RawToken:
 
 
 def _texts(block: Block, start: int, end: int) -> Iterator[Piece]:
-    """Yield the words from one place to another; each `|` is a piece of its own."""
+    """Yield the words between two positions; each `|` begins a piece."""
     for match in re.finditer(r"\||[^|]+", block.content[start:end]):
         yield Piece(block.raw(start + match.start(), start + match.end()), match[0])
 

@@ -1,4 +1,4 @@
-"""SubRip's subtitles: sentences over several cues; times and tags stay."""
+"""SubRip subtitles: sentences may span cues; times and tags do not change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tfformer.text.marked_sentence import Part, Piece, Reading, Role, raw_text, 
 END = r"(?:\r\n|\n|\r)"
 SPACE = r"[^\S\r\n]*+"
 TIME = r"(?:\d+:)?\d\d:\d\d[,.]\d+"
-NUMBER = rf"{SPACE}\d+{SPACE}{END}"  # of a cue; some files have none
+NUMBER = rf"{SPACE}\d+{SPACE}{END}"  # of a cue; optional
 TOKEN = re.compile(
     rf"(?P<cue>(?:\A\ufeff?|{SPACE}{END})\s*+(?:{NUMBER})?{SPACE}{TIME}{SPACE}-->{SPACE}{TIME}"
     rf"[^\r\n]*(?:{END}|\Z))"
@@ -23,27 +23,28 @@ TOKEN = re.compile(
     re.IGNORECASE,
 )
 SPEAKER = re.compile(r"\s*[-\u2010-\u2015\u2212]")
+DASH = re.compile(r"[-\u2010-\u2015\u2212](?=[^\W\d_])")
 ASIDE = re.compile(
     r"\s*(?:[-\u2010-\u2015\u2212]\s*)?(?:\[.*\]|\(.*\)|（.*）|【.*】|[♪♫#].*[♪♫#])\s*", re.DOTALL
 )  # a sound, a song
 
 
 def read_subtitles(text: Iterable[str], reading: Reading) -> Iterator[Part]:
-    """Yield the sentences of a SubRip file, and the rest as it is.
+    """Yield the sentences of a SubRip file and the text between them.
 
-    A sentence may run over lines and cues; its translation is broken at about the same places. It
-    ends at a cue without words, before the dash of another speaker, and beside a line or a cue that
-    is a sound in brackets or a song between notes.
+    A sentence may span lines and cues; its translation breaks at about the same positions. It ends
+    at a cue without words, before a speaker's dash, and beside a line or a cue that is a sound in
+    brackets or a song between notes.
 
     Args:
         text: The file's text, in parts; it is read as a whole.
         reading: How it is read.
 
     Yields:
-        A sentence with its markup, or a stretch that is not translated.
+        Sentences with their markup, and strings that do not change.
     """
     pieces = [_piece(match) for match in TOKEN.finditer("".join(text))]
-    yield from sentences(_with_ends(_joined(pieces)), reading)
+    yield from sentences(list(_with_dashes(_with_ends(_joined(pieces)))), reading)
 
 
 def _piece(match: re.Match[str]) -> Piece:
@@ -99,10 +100,23 @@ def _with_ends(joined: Iterable[Piece]) -> list[Piece]:
     return pieces
 
 
+def _with_dashes(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Make a point of a speaker's dash without a space behind it."""
+    begins_line = True
+    for piece in pieces:
+        dash = DASH.match(piece.text) if begins_line else None
+        if dash:
+            yield Piece(dash[0], "", Role.POINT)
+            piece = Piece(piece.text[dash.end() :], piece.text[dash.end() :])
+        if piece.text:
+            begins_line = piece.role is Role.CUE
+        yield piece
+
+
 def _text(pieces: Iterable[Piece]) -> str:
     return "".join(piece.text for piece in pieces)
 
 
 def _is_aside(text: str) -> bool:
-    """Whether a line or cue is no part of a sentence: a sound, a song, or nothing."""
+    """Whether a line or cue is a sound, a song, or without words."""
     return not any(map(str.isalnum, text)) or ASIDE.fullmatch(text) is not None

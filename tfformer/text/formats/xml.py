@@ -1,4 +1,4 @@
-"""XML: its running text as sentences with tags, and all the rest as it stands."""
+"""XML: divide the running text into sentences with tags."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from tfformer.text.segmentation import check_unicode
 QUOTED = r"\"[^\"]*+\"|'[^']*+'"
 ASIDE = r"<\?.*?\?>|<!--.*?-->"
 DECLARED = rf"(?:{QUOTED}|{ASIDE}|[^\]\"'<]|<(?!!--|\?))*+"  # entities and elements
-# What comes before the first element or word. The parser does not see it, and so no entity of its
-# own: "&name;" is left as it is, unless HTML knows it.
+# The text before the first element or word. The parser does not get it, so the document's entities
+# remain: "&name;" does not change unless HTML defines it.
 PROLOG = re.compile(
     rf"(?:[ \t\r\n]|{ASIDE})*+"
     rf"(?:<!DOCTYPE(?:{QUOTED}|[^<>\[\"'])*+(?:\[{DECLARED}\]\s*+)?>)?",
@@ -60,16 +60,16 @@ class _Found(NamedTuple):
 
 
 def read_xml(text: Iterable[str], reading: Reading) -> Iterator[Part]:
-    """Yield the sentences of an XML document or fragment, and all the rest as it is.
+    """Yield the sentences of an XML document or fragment and the text between them.
 
-    Whatever has `translate="no"` or the class `notranslate`, and a CDATA section, stays as it is.
+    CDATA sections and elements with `translate="no"` or the class `notranslate` do not change.
 
     Args:
         text: The XML, in parts; it is read as a whole.
         reading: How it is read.
 
     Yields:
-        A passage for each sentence, and the rest as it is.
+        Sentences with their markup, and strings that do not change.
 
     Raises:
         XmlError: The text is not well-formed.
@@ -81,28 +81,21 @@ def read_xml(text: Iterable[str], reading: Reading) -> Iterator[Part]:
 
 
 class _Element(NamedTuple):
-    """An element that has not ended.
+    """An open element."""
 
-    Attributes:
-        name: What it means in HTML.
-        namespace: Its namespace, or what it declares as the default one.
-        stays: Whether its words stay.
-        is_inside: Whether it is a part of an element that stays.
-        keeps_spaces: Whether white space in it is kept.
-    """
-
-    name: str = ""
+    name: str = ""  # the name of the same element in HTML
     namespace: str = ""
-    stays: bool = False
-    is_inside: bool = False
+    stays: bool = False  # whether its words do not change
+    is_inside: bool = False  # whether it is part of an element that stays
     keeps_spaces: bool = False
 
 
 def _stays(name: str, namespace: str, attributes: Mapping[str, str], is_around: bool) -> bool:
     """Whether the words of an element stay."""
-    if is_translated(attributes) or attributes.get("its:translate") == "yes":
+    prefixed = [value for key, value in attributes.items() if key.endswith(":translate")]  # of ITS
+    if is_translated(attributes) or "yes" in prefixed:
         return False
-    if is_left_alone(attributes) or attributes.get("its:translate") == "no":
+    if is_left_alone(attributes) or "no" in prefixed:
         return True
     if attributes.get("translatable") == "false":  # Android
         return True
@@ -136,7 +129,7 @@ class _Parser:
         self._source = text[len(self._prolog) :].encode()
         self._found: list[_Found] = []
         self._open: list[_Element] = [_Element()]
-        self._is_running = False  # whether the last token is characters to which others may come
+        self._is_running = False  # whether characters may follow the last token
         self._expat = expat.ParserCreate("utf-8")
         self._expat.StartElementHandler = self._start
         self._expat.EndElementHandler = self._end
