@@ -7,6 +7,7 @@ from pydantic import Field, field_validator, model_validator
 from tfformer.config.corpora import corpora_of
 from tfformer.config.dialect import Dialect
 from tfformer.config.section import Section
+from tfformer.config.tokenization import ModelType, Normalization
 from tfformer.special_ids import PLACEHOLDER
 
 # base, big: Vaswani et al. 2017, table 3; tiny, small: our own, whose dropout a recipe sets.
@@ -20,9 +21,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 Activation = Literal["relu", "gelu", "swish"]
 Architecture = Literal["encoder-decoder", "decoder"]
-ModelType = Literal["unigram", "bpe"]
 Norm = Literal["post", "pre", "marian"]
-Normalization = Literal["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity", "nmt_nfkc_plain"]
 TieEmbeddings = Literal["none", "output", "input", "all"]
 BleuTokenizer = Literal[
     "auto", "13a", "intl", "char", "zh", "ja-mecab", "ko-mecab", "flores101", "flores200", "none"

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO, TypeVar
 
-from tfformer.config import SELF_CONTAINED, TSV, corpora_of
+from tfformer.config.corpora import SELF_CONTAINED, TSV, corpora_of
 
 SentencePair = tuple[str, str]
 MAX_LINE = 2**24  # bytes; one that never ends, such as that of /dev/zero, would fill the memory

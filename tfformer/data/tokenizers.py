@@ -20,7 +20,7 @@ from google.protobuf.message import DecodeError
 from sentencepiece import sentencepiece_model_pb2
 
 from tfformer.argument_checks import require_size
-from tfformer.config import ModelType, Normalization
+from tfformer.config.tokenization import ModelType, Normalization
 from tfformer.data.case_variants import with_case_variants
 from tfformer.special_ids import END_ID, PAD_ID, PLACEHOLDER, START_ID, UNKNOWN_ID
 from tfformer.storage import whole_files as files

@@ -1,0 +1,30 @@
+"""The names of recipes and the modules that define them: read by lazy-loader and type checkers."""
+
+from .corpora import SELF_CONTAINED as SELF_CONTAINED
+from .corpora import TSV as TSV
+from .corpora import Corpus as Corpus
+from .corpora import corpora_of as corpora_of
+from .dialect import DIALECTS as DIALECTS
+from .dialect import Dialect as Dialect
+from .dialect import LengthNormalization as LengthNormalization
+from .dialect import PositionLayout as PositionLayout
+from .dialect import PositionTimescale as PositionTimescale
+from .reading import builtin_recipes as builtin_recipes
+from .reading import find_recipe as find_recipe
+from .reading import parse_yaml as parse_yaml
+from .reading import read_recipe as read_recipe
+from .recipe import LARGEST_SEED as LARGEST_SEED
+from .recipe import PRESETS as PRESETS
+from .recipe import Activation as Activation
+from .recipe import Architecture as Architecture
+from .recipe import AugmentConfig as AugmentConfig
+from .recipe import Config as Config
+from .recipe import DataConfig as DataConfig
+from .recipe import DecodingConfig as DecodingConfig
+from .recipe import ModelConfig as ModelConfig
+from .recipe import Norm as Norm
+from .recipe import TieEmbeddings as TieEmbeddings
+from .recipe import TokenizerConfig as TokenizerConfig
+from .recipe import TrainingConfig as TrainingConfig
+from .tokenization import ModelType as ModelType
+from .tokenization import Normalization as Normalization
