@@ -388,6 +388,10 @@ class _Pairs:
         self._ends = [token.end for token in self.here]
         self._there_starts = [token.start for token in self.there]
         self._words = [token for token in self.there if token.is_word]
+        self._free = {
+            is_word: (tokens, [(token.start + token.end) / 2 for token in tokens])
+            for is_word, tokens in ((True, self._words or self.there), (False, self.there))
+        }
         self._linked: defaultdict[int, set[int]] = defaultdict(set)
         for word, other in links:
             self._linked[word].add(other)
@@ -431,8 +435,7 @@ class _Pairs:
     def _at_share(self, token: Token) -> list[Span]:
         """The tokens at the same share of the words between the known tokens: rule 5."""
         start, end = self._scaled(token.start), self._scaled(token.end)
-        free = self._words if token.is_word and self._words else self.there
-        centres = [(one.start + one.end) / 2 for one in free]
+        free, centres = self._free[token.is_word]
         first, last = bisect_left(centres, start), bisect_left(centres, end)
         if first < last:
             return [one[:2] for one in free[first:last]]
@@ -655,6 +658,8 @@ class _Placing:
 
     def _place_breaks(self) -> None:
         """Break the translation at about the same shares: rule 8."""
+        if not self._breaks:
+            return
         ends = [end for _, end in self._cells]
         places = [place for place in range(1, len(self._target)) if self._may_break(place)]
         scale = len(self._target) / max(1, len(self._pairs.source))
@@ -682,13 +687,13 @@ class _Placing:
 
     def _may_break(self, place: int) -> bool:
         """Whether a line may end at a position of the translation."""
-        before, behind = self._target[:place], self._target[place:]
+        before, behind = self._target[place - 1], self._target[place : place + 10]
         if behind[0] == " ":
             return not BLOCK_START.match(behind.lstrip())
-        if before[-1] == " " or behind.startswith(CLOSING):
+        if before == " " or behind.startswith(CLOSING):
             return False
-        is_end = any(token.start == place for token in self._pairs.there)
-        return is_end and re.search(f"[{NO_SPACES}]", before[-1] + behind[0]) is not None
+        is_apart = re.search(f"[{NO_SPACES}]", before + behind[0]) is not None
+        return is_apart and any(token.start == place for token in self._pairs.there)
 
 
 def _all(marks: Iterable[Mark]) -> Iterator[Mark]:
