@@ -107,10 +107,13 @@ class Directions:
         """Return the languages that a text may be in, the most likely first.
 
         Only the beginning of the text is read. `among` lists the candidates, by default the
-        server's.
+        server's. A single candidate needs no detector, which takes 80 MB.
         """
         languages = [*self.targets, *self.target_languages] if among is None else among
-        return await asyncio.to_thread(self._detect, text, list(dict.fromkeys(languages)))
+        candidates = list(dict.fromkeys(languages))
+        if len(candidates) == 1:
+            return [Detected(candidates[0], 100.0)]
+        return await asyncio.to_thread(self._detect, text, candidates)
 
     def _detect(self, text: str, languages: Sequence[str]) -> list[Detected]:
         """Rank languages, in a thread: the first call reads a model, for seconds."""
