@@ -320,8 +320,8 @@ def answer(
             break
     encoded = [tokenizer(source).input_ids for source in kept]
     beams = {}
-    for size, alpha in ((2, 0.0), (4, 1.0), (8, 0.6)):
-        rows = [beam(model, tokenizer, source, size, alpha) for source in kept]
+    for size, alpha, stops in ((2, 0.0, True), (4, 1.0, True), (8, 0.6, True), (4, 2.0, False)):
+        rows = [beam(model, tokenizer, source, size, alpha, stops) for source in kept]
         beams[f"{size} {alpha}"] = rows
     special = {row.eos, row.unknown, pad}
     expected = {
@@ -340,7 +340,12 @@ def answer(
 
 
 def beam(
-    model: MarianMTModel, tokenizer: MarianTokenizer, source: str, size: int, alpha: float
+    model: MarianMTModel,
+    tokenizer: MarianTokenizer,
+    source: str,
+    size: int,
+    alpha: float,
+    stops: bool,
 ) -> list:
     """All hypotheses of one sentence, as [ids, score].
 
@@ -351,7 +356,7 @@ def beam(
         num_beams=size,
         num_return_sequences=size,
         length_penalty=alpha,
-        early_stopping=True,
+        early_stopping=stops,
         max_length=MAX_LENGTH,
         return_dict_in_generate=True,
         output_scores=True,

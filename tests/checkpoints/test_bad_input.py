@@ -249,10 +249,11 @@ def test_swapped_ids_are_refused_for_special_tokens_and_taken_for_others(data):
         assert (pieces[ids[second]], pieces[ids[first]]) == (first, second)
 
 
-def test_a_beam_that_goes_on_after_its_last_place_is_left_out_with_a_warning(folder):
-    edit_json(folder / "generation_config.json", early_stopping=False)
-    with pytest.warns(UserWarning, match=r"config\.json: .*: early_stopping False$"):
-        import_model(folder, folder.parent / "run")
+def test_a_beam_that_never_stops_early_is_left_out_with_a_warning(folder):
+    edit_json(folder / "generation_config.json", early_stopping="never")
+    with pytest.warns(UserWarning, match=r"config\.json: .*: early_stopping 'never'$"):
+        run = import_model(folder, folder.parent / "run")
+    assert not Run.open(run).config.model.dialect.early_stopping
 
 
 @pytest.mark.parametrize(
@@ -262,14 +263,14 @@ def test_tokens_that_may_not_come_are_left_out_with_a_warning(folder, setting):
     edit_json(folder / "generation_config.json", **setting)
     with pytest.warns(UserWarning, match=f"left out.*: {next(iter(setting))} "):
         run = import_model(folder, folder.parent / "run")
-    assert Run.open(run).config.decoding.allow_unknown
+    assert Run.open(run).config.model.dialect.allow_unknown
 
 
 def test_the_unknown_token_may_be_forbidden(folder, tmp_path):
     unknown = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))["<unk>"]
     edit_json(folder / "generation_config.json", bad_words_ids=[[117], [unknown]])
     run = import_model(folder, tmp_path / "run")
-    assert not Run.open(run).config.decoding.allow_unknown
+    assert not Run.open(run).config.model.dialect.allow_unknown
 
 
 def test_a_shared_table_that_nothing_uses_is_left_out_with_a_warning(tmp_path):

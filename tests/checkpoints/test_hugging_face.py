@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from support.marian_checkpoints import FIXTURES, NAMES, answers, checkpoint
+from support.marian_checkpoints import FIXTURES, NAMES, answers, checkpoint, edit_json
 
 from tfformer.checkpoints.hugging_face.weights import slot_name
 from tfformer.checkpoints.import_model import import_model
@@ -133,12 +133,20 @@ def test_greedy_translations_are_those_of_transformers(loaded, name):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "setting"),
-    [("A", "4 1.0"), ("B", "2 0.0"), ("C", "8 0.6"), ("I", "4 1.0"), ("M2M", "4 1.0")],
+    [
+        *(("A", "4 1.0"), ("B", "2 0.0"), ("C", "8 0.6"), ("I", "4 1.0"), ("M2M", "4 1.0")),
+        *(("A", "4 2.0"), ("M2M", "4 2.0")),
+    ],
 )
-def test_every_beam_hypothesis_is_that_of_transformers(imported, loaded, name, setting):
+def test_every_beam_hypothesis_is_that_of_transformers(
+    imported, loaded, monkeypatch, name, setting
+):
+    """The answers with a penalty of 2 have the default stop, the others `early_stopping=True`."""
     wanted = answers(name).texts
     run = imported(name)
-    translator = loaded(name)
+    translator = loaded(name).with_search(loaded(name).decoding)
+    dialect = translator.model.dialect.replace(early_stopping=not setting.endswith("2.0"))
+    monkeypatch.setattr(translator.model, "dialect", dialect)
     target = translator.tokenizers.target
     order = here(run, "target", np.arange(len(set(rows(run, "target")))))
     size, alpha = setting.split()
@@ -180,18 +188,27 @@ def test_padding_and_start_are_never_generated_though_their_logit_would_be_the_h
 
 
 def test_the_decoding_is_that_of_the_generation_config(imported):
-    decoding = Run.open(imported("A")).config.decoding
-    assert (decoding.beam_size, decoding.length_penalty) == (4, 1.0)
-    assert decoding.length_normalization == "power"
-    assert (decoding.narrowing, decoding.allow_unknown) == (False, True)
-    assert (decoding.max_length_factor, decoding.extra_length) == (1, 50)
+    config = Run.open(imported("A")).config
+    assert (config.decoding.beam_size, config.decoding.length_penalty) == (4, 1.0)
+    dialect = config.model.dialect
+    assert dialect.length_normalization == "power"
+    assert (dialect.narrowing, dialect.allow_unknown) == (False, True)
+    assert (dialect.max_length_factor, dialect.extra_length) == (1, 50)
+
+
+@pytest.mark.parametrize("stated", [None, False, True])
+def test_the_beam_ends_as_the_generation_config_says(tmp_path, stated):
+    folder = checkpoint("A", tmp_path)
+    edit_json(folder / "generation_config.json", early_stopping=stated)
+    dialect = Run.open(import_model(folder, tmp_path / "run")).config.model.dialect
+    assert dialect.early_stopping is bool(stated)  # False by default, as in Transformers
 
 
 def test_with_the_table_of_marian_the_search_is_marians(tmp_path):
     run = import_model(checkpoint("A", tmp_path), tmp_path / "run", positions="marian")
-    decoding = Run.open(run).config.decoding
-    assert (decoding.narrowing, decoding.allow_unknown) == (True, False)
-    assert (decoding.max_length_factor, decoding.extra_length) == (3, 0)
+    dialect = Run.open(run).config.model.dialect
+    assert (dialect.narrowing, dialect.allow_unknown) == (True, False)
+    assert (dialect.max_length_factor, dialect.extra_length) == (3, 0)
 
 
 def test_a_translation_begins_with_its_language_at_no_cost(loaded):

@@ -67,9 +67,9 @@ def test_with_the_table_of_hugging_face_they_are_other_ones(marian_model, tmp_pa
     wanted = NumpyMarian(options, tensors).log_probs(SOURCE, TARGET)
     run = import_model(folder, tmp_path / "run", positions="hf")
     assert np.abs(log_probs(run, SOURCE, TARGET) - wanted).max() > 0.01
-    decoding = Run.open(run).config.decoding
-    assert (decoding.narrowing, decoding.allow_unknown) == (False, True)
-    assert (decoding.max_length_factor, decoding.extra_length) == (1, 50)
+    dialect = Run.open(run).config.model.dialect
+    assert (dialect.narrowing, dialect.allow_unknown) == (False, True)
+    assert (dialect.max_length_factor, dialect.extra_length) == (1, 50)
 
 
 def test_a_decoder_as_wide_as_its_encoder_has_no_width_in_its_dialect(tmp_path):
@@ -82,25 +82,30 @@ def test_the_decoding_is_that_of_decoder_yml(marian_model, tmp_path):
     run = Run.open(import_model(marian_model("shared"), tmp_path / "run"))
     decoding = run.config.decoding
     assert (decoding.beam_size, decoding.length_penalty) == (6, 1.0)
-    assert decoding.length_normalization == "power"
-    assert decoding.narrowing
-    assert not decoding.allow_unknown
-    assert (decoding.max_length_factor, decoding.extra_length) == (3, 0)
+    assert run.config.to_dict()["model"]["dialect"] == "marian"
+    assert run.config.model.dialect.search() == {
+        "length_normalization": "power",
+        "narrowing": True,
+        "early_stopping": True,
+        "allow_unknown": False,
+        "max_length_factor": 3,
+        "extra_length": 0,
+    }
     assert run.tokenizers.source.encode(["we see"])[0][-1] != END_ID
 
 
 def test_the_unknown_token_may_be_taken_if_decoder_yml_says_so(marian_model, tmp_path):
     folder = marian_model("shared")
     edit_yaml(folder / "decoder.yml", **{"allow-unk": True})
-    assert Run.open(import_model(folder, tmp_path / "run")).config.decoding.allow_unknown
+    assert Run.open(import_model(folder, tmp_path / "run")).config.model.dialect.allow_unknown
 
 
 @pytest.mark.parametrize("factor", [2, 1.5])
 def test_the_limit_of_a_length_is_that_of_decoder_yml(marian_model, tmp_path, factor):
     folder = marian_model("shared")
     edit_yaml(folder / "decoder.yml", **{"max-length-factor": factor})
-    decoding = Run.open(import_model(folder, tmp_path / "run")).config.decoding
-    assert (decoding.max_length_factor, decoding.extra_length) == (factor, 0)
+    dialect = Run.open(import_model(folder, tmp_path / "run")).config.model.dialect
+    assert (dialect.max_length_factor, dialect.extra_length) == (factor, 0)
 
 
 def test_norms_in_places_that_are_not_known_are_refused(tmp_path):

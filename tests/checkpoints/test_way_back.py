@@ -95,7 +95,7 @@ def test_an_unknown_token_that_may_not_come_goes_back(marian_model, tmp_path):
     """Marian never takes it; Transformers has it among the forbidden words."""
     run = import_model(marian_model("shared"), tmp_path / "run")
     again = import_model(export_to_hugging_face(run, tmp_path / "out"), tmp_path / "again")
-    assert not Run.open(again).config.decoding.allow_unknown
+    assert not Run.open(again).config.model.dialect.allow_unknown
 
 
 @pytest.mark.parametrize(
@@ -119,6 +119,16 @@ def test_only_a_token_that_the_run_never_takes_is_forbidden(tmp_path, forbidden,
     assert found.get("bad_words_ids") == wanted
 
 
+@pytest.mark.parametrize("stated", [None, False, True])
+def test_the_end_of_the_beam_goes_back(tmp_path, stated):
+    folder = checkpoint("A", tmp_path)
+    edit_json(folder / "generation_config.json", early_stopping=stated)
+    run = import_model(folder, tmp_path / "run")
+    version = export_to_hugging_face(run, tmp_path / "out")
+    found = json.loads((version / "generation_config.json").read_text())
+    assert found.get("early_stopping") is stated
+
+
 @pytest.mark.parametrize(
     ("name", "write", "wanted"),
     [
@@ -128,8 +138,8 @@ def test_only_a_token_that_the_run_never_takes_is_forbidden(tmp_path, forbidden,
 )
 def test_a_recipe_may_forbid_the_unknown_token(imported, tmp_path, name, write, wanted):
     run = Run.open(imported(name))
-    decoding = run.config.decoding.replace(allow_unknown=False)
-    config = run.config.replace(decoding=decoding)
+    dialect = run.config.model.dialect.replace(allow_unknown=False)
+    config = run.config.replace(model=run.config.model.replace(dialect=dialect))
     write(tmp_path, dataclasses.replace(run, config=config), run.load_model())
     found = json.loads((tmp_path / "generation_config.json").read_text())
     assert found["bad_words_ids"] == wanted

@@ -25,11 +25,11 @@ from tfformer.run_directory import Run
 NUMBERS = (".safetensors", ".bin", ".npz")
 DECIDES = {  # file -> the parts of a run that are its own; numbers are those of any tensor
     "config.json": {"model"},
-    "generation_config.json": {"decoding"},
+    "generation_config.json": {"decoding", "search"},
     "tokenizer_config.json": {"max_length"},
     "vocab.json": {"source pieces", "target pieces"},
     "target_vocab.json": {"target pieces"},
-    "decoder.yml": {"decoding"},
+    "decoder.yml": {"decoding", "search"},
     "tokenizer.json": {"source pieces", "target pieces"},
     "special_tokens_map.json": {"source pieces", "target pieces"},
     "source.spm": {"source model", "source pieces"},
@@ -53,7 +53,11 @@ def parts(path: Path) -> dict[str, object]:
         file.visititems(collect)
     config = run.config.to_dict()
     config["model"].pop("dropout")  # of training alone
+    dialect = run.config.model.dialect
+    search = dialect.search()
+    config["model"]["dialect"] = {name: v for name, v in dialect if name not in search}
     found = {"numbers": arrays, "model": config["model"], "decoding": config["decoding"]}
+    found["search"] = search
     found["max_length"] = config["data"]["max_length"]
     for side in ("source", "target"):
         tokenizer = getattr(run.tokenizers, side)

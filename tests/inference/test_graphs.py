@@ -9,7 +9,7 @@ import tensorflow as tf
 from support.numpy_layers import log_softmax
 from support.untrained import untrained_language_model, untrained_transformer
 
-from tfformer.config import DecodingConfig
+from tfformer.config import DecodingConfig, Dialect
 from tfformer.inference import graphs
 from tfformer.inference.search import Hypotheses, greedy_search
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
@@ -113,9 +113,9 @@ def marian_limit(width, factor):
 
 @pytest.mark.parametrize(("factor", "extra"), [(3.0, 0), (1.1, 0), (0.01, 0), (1.0, 50), (0.5, 2)])
 def test_the_limit_of_a_length_is_that_of_marians_loop(factor, extra):
-    decoding = DecodingConfig(max_length_factor=factor, extra_length=extra)
+    dialect = Dialect(max_length_factor=factor, extra_length=extra)
     wanted = [0, *(min(marian_limit(width, factor) + extra, 90) for width in range(1, 100))]
-    assert graphs.length_limits(tf.range(100), 90, decoding).numpy().tolist() == wanted
+    assert graphs.length_limits(tf.range(100), 90, dialect).numpy().tolist() == wanted
 
 
 @pytest.mark.slow
@@ -125,14 +125,13 @@ def test_every_search_stops_at_the_limit_of_each_source(model, monkeypatch, sear
     """No token ends a translation; the sources have 4 tokens, 2 and none."""
     monkeypatch.setattr(model, "logits", lambda hidden: model_logits(hidden) + never_end)
     model_logits, never_end = type(model).logits.__get__(model), -1e4 * tf.one_hot(END_ID, 13)
-    decoding = DecodingConfig(
-        beam_size=3 if search == "beam" else 1, max_length_factor=1.5, extra_length=0
-    )
+    monkeypatch.setattr(model, "dialect", Dialect(max_length_factor=1.5, extra_length=0))
+    decoding = DecodingConfig(beam_size=3 if search == "beam" else 1)
 
     @tf.function(input_signature=[tf.TensorSpec((None, width), tf.int32)])
     def found(source: tf.Tensor) -> Hypotheses:
         if search == "sample":
-            return graphs.sample_ids(model, source, 100, 1, 0, 1.0, 0, 1.0, decoding)
+            return graphs.sample_ids(model, source, 100, 1, 0, 1.0, 0, 1.0)
         return graphs.translate_ids(model, source, 100, decoding)
 
     source = padded([[5, 6, 7, END_ID], [8, END_ID], [0]])

@@ -337,7 +337,16 @@ def test_beam_search_divides_by_the_length_where_it_is_told_to():
     np.testing.assert_allclose(found.scores[0], [np.log(0.36) / 2, np.log(0.24) / 2], rtol=1e-4)
 
 
-def python_beam_search(tree, sentence, limit, beam_size, alpha, narrowing=False, suppressed=None):
+def python_beam_search(
+    tree,
+    sentence,
+    limit,
+    beam_size,
+    alpha,
+    narrowing=False,
+    early_stopping=True,
+    suppressed=None,
+):
     """The search for one sentence with lists and `sorted` alone."""
     alive, found = [([], 0.0)], []
     for length in range(1, limit + 1):
@@ -360,14 +369,17 @@ def python_beam_search(tree, sentence, limit, beam_size, alpha, narrowing=False,
         alive = [
             hypothesis for hypothesis, is_end in zip(longer, ended, strict=True) if not is_end
         ][:beam_size]
-        if len(found) == beam_size:
+        best = alive[0][1] / penalty(length, alpha) if alive else -np.inf
+        if len(found) == beam_size and (early_stopping or best <= found[-1][1]):
             break
     return found
 
 
 @pytest.mark.parametrize("beam_size", [1, 2, 3, 5])
 @pytest.mark.parametrize("alpha", ALPHAS)
-@pytest.mark.parametrize("settings", [{}, {"narrowing": True}, {"suppressed": 4}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"narrowing": True}, {"early_stopping": False}, {"suppressed": 4}]
+)
 def test_small_beams_equal_a_search_in_plain_python(beam_size, alpha, settings):
     limits = [5, 4, 5, 1, 3, 5, 2, 5] * 4
     tree = Tree(sentences=32, vocab_size=5, depth=5, seed=1, scale=2)

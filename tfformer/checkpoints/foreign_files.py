@@ -79,7 +79,7 @@ def told_by_keys(file: Path, keys: Mapping[str, str]) -> Iterator[None]:
         yield
     except ValueError as error:
         message = re.sub(
-            r"\b(?:model|decoding)\.(?:dialect\.)?(\w+)",
+            r"(?:[a-z]+\.)*(\w+)(?==)",
             lambda setting: keys.get(setting[1], setting[0]),
             str(error),
         )

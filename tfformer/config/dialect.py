@@ -10,6 +10,10 @@ from tfformer.config.section import Section
 LengthNormalization = Literal["wu", "power"]
 PositionLayout = Literal["interleaved", "halves"]
 PositionTimescale = Literal["paper", "t2t"]
+SEARCH = (
+    *("length_normalization", "narrowing", "early_stopping", "allow_unknown"),
+    *("max_length_factor", "extra_length"),
+)
 
 
 class Dialect(Section):
@@ -32,6 +36,9 @@ class Dialect(Section):
         length_normalization: How the beam search normalises scores by length: "wu", equation 14 of
             Wu et al. 2016, or "power", length^alpha, as in Marian and Transformers.
         narrowing: Whether the beam loses a hypothesis with each one that ends, as in Marian.
+        early_stopping: Whether the beam search of a sentence ends as soon as it has as many
+            hypotheses as beams; by default Transformers continues while the best beam, ended now,
+            would be better than the worst of them.
         allow_unknown: Whether a translation may contain the unknown token; Marian's may not.
         max_length_factor: Maximum target tokens per source token.
         extra_length: Target tokens allowed in addition (section 6.1).
@@ -56,6 +63,7 @@ class Dialect(Section):
     decoder_d_ff: int | None = Field(None, ge=1, le=10**6)
     length_normalization: LengthNormalization = "wu"
     narrowing: bool = False
+    early_stopping: bool = True
     allow_unknown: bool = True
     max_length_factor: float = Field(1.0, ge=0.01, le=1000)
     extra_length: int = Field(50, ge=0, le=10**9)
@@ -64,6 +72,10 @@ class Dialect(Section):
     def of(cls, value: "str | Mapping[str, Any] | Dialect") -> Self:
         """Return a dialect by its name or by the fields that differ from the paper."""
         return cls.from_dict(value)
+
+    def search(self) -> dict[str, Any]:
+        """Return the fields that decide the search, and that no weight depends on."""
+        return {name: getattr(self, name) for name in SEARCH}
 
     def only_with_encoder(self) -> bool:
         """Whether a field is of a translator alone, so that no language model has it."""

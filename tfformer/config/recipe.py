@@ -287,15 +287,10 @@ class TrainingConfig(Section):
 
 
 class DecodingConfig(Section):
-    """The search, unless told otherwise."""
+    """The search, unless told otherwise. Its form is that of `model.dialect`."""
 
     beam_size: int = Field(4, ge=1, le=1000)  # hypotheses per sentence; section 6.1; 1 is greedy
     length_penalty: float = Field(0.6, ge=0, le=100)  # alpha of Wu et al. 2016, equation 14
-    length_normalization: Literal["wu", "power"] = "wu"
-    narrowing: bool = False
-    allow_unknown: bool = True
-    max_length_factor: float = Field(1.0, ge=0.01, le=1000)
-    extra_length: int = Field(50, ge=0, le=MOST)
 
 
 class Config(Section):

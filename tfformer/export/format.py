@@ -15,7 +15,7 @@ from tfformer.runtime.steps import Steps
 from tfformer.special_ids import END_ID
 
 if TYPE_CHECKING:
-    from tfformer.config import DecodingConfig
+    from tfformer.config import DecodingConfig, Dialect
     from tfformer.inference.text_model import TextModel
     from tfformer.run_directory import Run, Tokenizers
 
@@ -47,6 +47,10 @@ class Format(ABC):
     @abstractmethod
     def decoding(self, own: DecodingConfig) -> DecodingConfig:
         """Return the search of the artifact of a run whose own search is `own`."""
+
+    def dialect(self, own: Dialect) -> Dialect:
+        """Return the dialect of the artifact, which may differ in the form of the search."""
+        return own
 
     @abstractmethod
     def prepare(self, run: Run, step: Steps) -> None:

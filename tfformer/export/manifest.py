@@ -47,6 +47,7 @@ def first_manifest(folder: Path, run: Run, model: TextModel) -> dict[str, Any]:
     Returns:
         The keys of the manifest that every format has, see export/README.md.
     """
+    form = model.model.dialect.search() if isinstance(model, Translator) else {}
     tokenizers = _tokenizer_files(model.tokenizers)
     for name, tokenizer in tokenizers.items():
         tokenizer.save(folder / name)
@@ -55,7 +56,7 @@ def first_manifest(folder: Path, run: Run, model: TextModel) -> dict[str, Any]:
     return {
         "languages": run.languages,
         "examples": _examples(run, model),
-        "decoding": {"max_length": model.max_length} | model.search_settings(),
+        "decoding": {"max_length": model.max_length} | model.search_settings() | form,
         "tokenizers": {name: tokenizer.digest for name, tokenizer in tokenizers.items()},
         "parameters": model.model.count_params(),
         "run": _origin(run),

@@ -86,7 +86,8 @@ def _opened(run: str | Path, chosen: Format) -> Run:
     data = config.data
     if chosen.max_length is not None:
         data = data.replace(max_length=chosen.max_length, batch_tokens=None)
-    config = config.replace(data=data, decoding=chosen.decoding(config.decoding))
+    model = config.model.replace(dialect=chosen.dialect(config.model.dialect))
+    config = config.replace(model=model, data=data, decoding=chosen.decoding(config.decoding))
     return dataclasses.replace(opened, config=config)
 
 

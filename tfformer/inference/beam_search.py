@@ -69,6 +69,7 @@ def beam_search(
     capacity: int | tf.Tensor | None = None,
     length_normalization: str = "wu",
     narrowing: bool = False,
+    early_stopping: bool = True,
     suppressed: int | None = None,
     reorder: Callable[[Any, tf.Tensor], Any] = gather_rows,
     rounds: Rounds | None = None,
@@ -82,9 +83,10 @@ def beam_search(
     live beams. At the sentence's maximum length the first N continuations are finished without an
     end token.
 
-    The best N finished hypotheses are kept. A sentence stops as soon as it has N, even if a live
-    beam could still overtake one, and does not change while its neighbours in the batch continue:
-    its result never depends on them.
+    The best N finished hypotheses are kept. With `early_stopping` a sentence stops as soon as it
+    has N, even if a live beam could still overtake one; without, as soon as the best live beam,
+    ended now, would not overtake the worst. A sentence does not change while its neighbours in the
+    batch continue: its result never depends on them.
 
     Keeping N partial hypotheses, and removing one from the beam when it ends, is the search of
     Sutskever et al. 2014 ("Sequence to Sequence Learning with Neural Networks"), section 3.2; the
@@ -103,6 +105,8 @@ def beam_search(
         length_normalization: The form of the length penalty, "wu" or "power".
         narrowing: Whether each finished hypothesis narrows the beam by one, as in Marian; otherwise
             N beams continue until the sentence stops.
+        early_stopping: Whether a sentence stops at its first N hypotheses; Transformers' default is
+            False.
         suppressed: The id of a token that is never chosen; the other probabilities do not change.
         reorder: `reorder(state, rows)` returns the state of beams that continue the beams `rows` (B
             * N,); by default it gathers these rows of each tensor.
@@ -149,6 +153,7 @@ def beam_search(
         top_ids = write_tokens(top_ids, top_tokens, step)  # (B, K, L)
 
         # Of the first N, those that take the end token become finished hypotheses.
+        penalty = length_penalty(step + 1, alpha, length_normalization)
         is_last_step = step + 1 >= beams.max_lengths  # (B,)
         is_finished = (top_tokens == END_ID) | is_last_step[:, tf.newaxis]  # (B, K)
         found = _add_finished(
@@ -156,18 +161,22 @@ def beam_search(
             ids=top_ids[:, :beam_size],
             scores=top_scores[:, :beam_size],
             is_finished=is_finished[:, :beam_size],
+            is_open=beams.unfinished,
             length=step + 1,
-            penalty=length_penalty(step + 1, alpha, length_normalization),
+            penalty=penalty,
         )
 
         # The N likeliest others are the next live beams, with the state of the beam they continue.
         unfinished_scores = tf.where(is_finished, EMPTY, top_scores)  # (B, K)
         live_scores, live = tf.math.top_k(unfinished_scores, beam_size)  # (B, N)
         live_beams = tf.gather(top_beams, live, batch_dims=1)  # (B, N)
+        may_stop = _has_all(found)  # (B,)
+        if not early_stopping:
+            may_stop &= live_scores[:, 0] / penalty <= found.scores[:, -1]
         row_of_beam_0 = tf.range(tf.shape(live_beams)[0])[:, tf.newaxis] * beam_size  # (B, 1)
         after = beams._replace(
             step=step + 1,
-            unfinished=tf.logical_not(_has_all(found) | is_last_step),
+            unfinished=beams.unfinished & ~(may_stop | is_last_step),
             last=tf.gather(top_tokens, live, batch_dims=1),
             ids=tf.gather(top_ids, live, batch_dims=1),
             scores=live_scores,
@@ -232,17 +241,17 @@ def _add_finished(
     ids: tf.Tensor,
     scores: tf.Tensor,
     is_finished: tf.Tensor,
+    is_open: tf.Tensor,
     length: tf.Tensor,
     penalty: tf.Tensor,
 ) -> Hypotheses:
-    """Add the finished continuations to the hypotheses and keep the best N.
+    """Add the finished continuations of open sentences to the hypotheses and keep the best N.
 
     Sentences that have N hypotheses already do not change. Continuations are `ids` (B, N, L) with
     log-probabilities `scores` (B, N); `length` and its `penalty` are scalars.
     """
     beam_size = hypotheses.scores.shape[1]
-    is_open = tf.logical_not(_has_all(hypotheses))[:, tf.newaxis]  # (B, 1)
-    is_new = is_finished & is_used(scores) & is_open  # (B, N)
+    is_new = is_finished & is_used(scores) & is_open[:, tf.newaxis]  # (B, N)
     new_scores = tf.where(is_new, scores / penalty, EMPTY)  # (B, N)
     new_lengths = tf.fill(tf.shape(new_scores), length)  # (B, N)
     all_scores = tf.concat([hypotheses.scores, new_scores], axis=1)  # (B, 2N)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfformer.config import DecodingConfig
+from tfformer.config import DecodingConfig, Dialect
 from tfformer.inference.beam_search import beam_search
 from tfformer.inference.search import (
     EMPTY,
@@ -101,23 +101,25 @@ def translate_ids(
     Returns:
         N hypotheses for each of the B sources, best first.
     """
-    start = start_decoding(model, source, max_length, decoding, to_logits, first_token)
+    beam_size, dialect = decoding.beam_size, model.dialect
+    start = start_decoding(model, source, max_length, beam_size, to_logits, first_token)
     step_fn, state, max_lengths, capacity, rounds = start
     limits: dict[str, Any] = {
         "capacity": capacity,
-        "suppressed": suppressed_token(decoding),
+        "suppressed": suppressed_token(dialect),
         "rounds": rounds,
     }
-    if decoding.beam_size == 1:
+    if beam_size == 1:
         return greedy_search(step_fn, state, max_lengths, **limits)
     hypotheses = beam_search(
         step_fn,
         state,
         max_lengths,
-        beam_size=decoding.beam_size,
+        beam_size=beam_size,
         alpha=decoding.length_penalty,
-        length_normalization=decoding.length_normalization,
-        narrowing=decoding.narrowing,
+        length_normalization=dialect.length_normalization,
+        narrowing=dialect.narrowing,
+        early_stopping=dialect.early_stopping,
         reorder=DecoderState.reordered,
         **limits,
     )
@@ -133,17 +135,14 @@ def sample_ids(
     temperature: float,
     top_k: int,
     top_p: float,
-    decoding: DecodingConfig,
     first_token: int | None = None,
 ) -> Hypotheses:
     """Draw one random translation of each source, as `search.sample` does.
 
-    `batch` () int32 numbers the batches of a seed. `decoding` limits the length and says whether
-    the unknown token may be drawn; its other settings have no effect. Scores are log-probabilities
-    in nats under the unmodified distribution.
+    `batch` () int32 numbers the batches of a seed. Scores are log-probabilities in nats under the
+    unmodified distribution.
     """
-    one_row = decoding.replace(beam_size=1)
-    start = start_decoding(model, source, max_length, one_row, first_token=first_token)
+    start = start_decoding(model, source, max_length, beam_size=1, first_token=first_token)
     step_fn, state, max_lengths, _, rounds = start
     return sample(
         step_fn,
@@ -155,20 +154,20 @@ def sample_ids(
         top_p=top_p,
         batch=batch,
         rounds=rounds,
-        suppressed=suppressed_token(decoding),
+        suppressed=suppressed_token(model.dialect),
     )
 
 
-def suppressed_token(decoding: DecodingConfig) -> int | None:
+def suppressed_token(dialect: Dialect) -> int | None:
     """Return the id of the token that no search takes, if there is one."""
-    return None if decoding.allow_unknown else UNKNOWN_ID
+    return None if dialect.allow_unknown else UNKNOWN_ID
 
 
 def start_decoding(
     model: Transformer,
     source: tf.Tensor,
     max_length: int,
-    decoding: DecodingConfig,
+    beam_size: int,
     to_logits: ToLogits | None = None,
     first_token: int | None = None,
 ) -> Decoding:
@@ -178,12 +177,11 @@ def start_decoding(
     begins short and grows, as few translations come near their limit. The arguments are those of
     `translate_ids`.
     """
-    beam_size = decoding.beam_size
     lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.int32)  # (B,)
-    max_lengths = length_limits(lengths, max_length, decoding)  # (B,)
+    max_lengths = length_limits(lengths, max_length, model.dialect)  # (B,)
     capacity: int | tf.Tensor
     if source.shape[1]:
-        capacity = _static_limit(source.shape[1], max_length, decoding)
+        capacity = _static_limit(source.shape[1], max_length, model.dialect)
         first_capacity = capacity
         rounds = None
     else:
@@ -200,10 +198,10 @@ def start_decoding(
     return Decoding(step_fn, DecoderState(cache, memory), max_lengths, capacity, rounds)
 
 
-def _static_limit(length: int, max_length: int, decoding: DecodingConfig) -> int:
+def _static_limit(length: int, max_length: int, dialect: Dialect) -> int:
     """Return the limit of a source of `length` tokens as a plain number."""
     with tf.init_scope():  # outside the graph that is being traced
-        return int(length_limits(tf.constant(length), max_length, decoding))
+        return int(length_limits(tf.constant(length), max_length, dialect))
 
 
 def _empty_cache(
@@ -237,7 +235,7 @@ def _step_fn(
     return step_fn
 
 
-def length_limits(lengths: tf.Tensor, max_length: int, decoding: DecodingConfig) -> tf.Tensor:
+def length_limits(lengths: tf.Tensor, max_length: int, dialect: Dialect) -> tf.Tensor:
     """Return the maximum tokens of translations, (B,) int32; 0 for a blank source.
 
     The factor is multiplied in float32 and its product rounded up, as in Marian, whose beam search
@@ -245,12 +243,12 @@ def length_limits(lengths: tf.Tensor, max_length: int, decoding: DecodingConfig)
     counts the tokens of each source, the end token included.
 
     Example:
-        >>> marian = DecodingConfig(max_length_factor=1.5, extra_length=0)
+        >>> marian = Dialect(max_length_factor=1.5, extra_length=0)
         >>> length_limits(tf.constant([0, 4, 5, 90]), 100, marian).numpy().tolist()
         [0, 6, 8, 100]
     """
-    proportional = tf.math.ceil(decoding.max_length_factor * tf.cast(lengths, tf.float32))
-    limits = tf.minimum(tf.cast(proportional, tf.int32) + decoding.extra_length, max_length)
+    proportional = tf.math.ceil(dialect.max_length_factor * tf.cast(lengths, tf.float32))
+    limits = tf.minimum(tf.cast(proportional, tf.int32) + dialect.extra_length, max_length)
     return tf.where(lengths > 0, limits, 0)
 
 

@@ -127,16 +127,7 @@ class Translator(TextModel):
                     f"a tokenizer of {side.vocab_size} pieces does not fit a model for {size}; "
                     "give the tokenizer that the model was trained with"
                 )
-        dialect = model.dialect
-        self.decoding = DecodingConfig(
-            beam_size=beam_size,
-            length_penalty=length_penalty,
-            length_normalization=dialect.length_normalization,
-            narrowing=dialect.narrowing,
-            allow_unknown=dialect.allow_unknown,
-            max_length_factor=dialect.max_length_factor,
-            extra_length=dialect.extra_length,
-        )
+        self.decoding = DecodingConfig(beam_size=beam_size, length_penalty=length_penalty)
         self.max_length = max_length
         self.language = language
         self.target_language = target_language
@@ -147,15 +138,16 @@ class Translator(TextModel):
         """Put a model to use with the limits and the search of a recipe."""
         assert isinstance(model, Transformer)
         source, target = config.data.languages or ("en", None)
-        translator = cls(
+        return cls(
             model,
             tokenizers.source,
             tokenizers.target,
+            beam_size=config.decoding.beam_size,
+            length_penalty=config.decoding.length_penalty,
             max_length=config.data.max_length,
             language=source,
             target_language=target,
         )
-        return translator.with_search(config.decoding)
 
     def with_search(self, decoding: DecodingConfig, max_length: int | None = None) -> Self:
         """Return this translator with another search and, if given, another `max_length`."""
@@ -397,7 +389,7 @@ class Translator(TextModel):
         warn_of_truncation([sentences], [encoded], stacklevel=2)
         number = tf.TensorSpec((), tf.int32)
         settings: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-        settings |= {"decoding": self.decoding, "first_token": self.tokenizers.target.prefix_id}
+        settings |= {"first_token": self.tokenizers.target.prefix_id}
         graph = self._graph(sample_ids, number, number, **settings)
         drawn = self._in_batches(encoded, batch_size, lambda ids, batch: graph(ids, seed, batch))
         return [translation.text for (translation,) in drawn]

@@ -24,6 +24,7 @@ from tfformer.checkpoints.hugging_face.search import (
     check_special_ids,
     decoding_of,
     read_search,
+    with_search,
 )
 from tfformer.checkpoints.hugging_face.weights import (
     NEEDED,
@@ -122,13 +123,14 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     )
     tokenizer = optional_object(folder / TOKENIZER)
     longest = longest_source(folder, tokenizer)
+    search = read_search(folder)
     found = Checkpoint(
-        model=weights.model,
+        model=with_search(weights.model, search, order, longest),
         tensors=weights.tensors,
         source=source,
         target=target,
         shares_vocabulary=True,
-        decoding=decoding_of(read_search(folder), order, longest),
+        decoding=decoding_of(search),
         max_length=longest,
         languages=[prefix.strip("_") for prefix in prefixes],
         family="m2m100",

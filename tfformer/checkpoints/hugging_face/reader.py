@@ -23,6 +23,7 @@ from tfformer.checkpoints.hugging_face.search import (
     check_special_ids,
     decoding_of,
     read_search,
+    with_search,
 )
 from tfformer.checkpoints.hugging_face.weights import (
     EPSILON,
@@ -109,12 +110,14 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     languages = [tokenizer.get(key) for key in ("source_lang", "target_lang")]
     longest = longest_source(folder, tokenizer)
     found = Checkpoint(
-        model=weights.model,
+        model=with_search(
+            weights.model, search, target.order, longest, choices.positions == "marian"
+        ),
         tensors=weights.tensors,
         source=source,
         target=target,
         shares_vocabulary=shared,
-        decoding=decoding_of(search, target.order, longest, choices.positions == "marian"),
+        decoding=decoding_of(search),
         max_length=longest,
         languages=[str(name) for name in languages] if all(languages) else None,
         family="hugging_face",

@@ -1,8 +1,8 @@
 """The search that a checkpoint of Hugging Face asks for.
 
 Written from transformers 5.23, generation/configuration_utils.py. The search of this package has a
-beam, a length penalty and forbidden special tokens; one warning names every other setting that can
-change a translation.
+beam with both of its usual ends, a length penalty and forbidden special tokens; one warning names
+every other setting that can change a translation.
 """
 
 import reprlib
@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tfformer.checkpoints.foreign_files import optional_object, read_object, told_by_keys
-from tfformer.checkpoints.marian.reader import MAX_LENGTH_FACTOR
+from tfformer.checkpoints.marian.reader import MARIAN_SEARCH
 from tfformer.checkpoints.vocabulary import RowOrder
-from tfformer.config import Config, DecodingConfig
+from tfformer.config import Config, DecodingConfig, ModelConfig
 from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 
 GENERATION = "generation_config.json"
@@ -83,44 +83,50 @@ def read_search(folder: Path) -> Search:
     return Search(file, {k: value for k, value in read_object(file).items() if value is not None})
 
 
-def decoding_of(
-    search: Search, order: RowOrder, longest: int, as_marian: bool = False
-) -> DecodingConfig:
-    """Return the search that a checkpoint asks for.
+def decoding_of(search: Search) -> DecodingConfig:
+    """Return the beams and the length penalty.
 
     Args:
         search: The settings of the search.
-        order: The target's rows.
-        longest: The maximum number of tokens of a source.
-        as_marian: Whether the beam is Marian's, in place of Transformers'.
 
     Raises:
         ValueError: A setting is of the wrong type, or out of its range.
+    """
+    values = {name: search.settings.get(key, 1) for name, key in READ.items()}
+    with told_by_keys(search.file, READ):
+        return Config.from_dict({"decoding": values}).decoding
+
+
+def with_search(
+    model: ModelConfig, search: Search, order: RowOrder, longest: int, as_marian: bool = False
+) -> ModelConfig:
+    """Return a model whose dialect has the form of a search, with a warning of what is left out.
+
+    Args:
+        model: The model.
+        search: The settings of the search.
+        order: The target's rows.
+        longest: The maximum number of tokens of a source.
+        as_marian: Whether the search is Marian's, in place of Transformers'.
     """
     settings = search.settings
     words = settings.get("bad_words_ids") or []
     special = [[order.rows[number]] for number in (PAD_ID, START_ID, UNKNOWN_ID)]
     is_known = isinstance(words, list) and all(word in special for word in words)
-    forbids_unknown = is_known and [order.rows[UNKNOWN_ID]] in words
-    values = {
-        **{name: settings.get(key, 1) for name, key in READ.items()},
-        "length_normalization": "power",
-        "narrowing": as_marian,
-        "allow_unknown": not as_marian and not forbids_unknown,
-    }
-    if as_marian:
-        values |= {"max_length_factor": MAX_LENGTH_FACTOR, "extra_length": 0}
-    with told_by_keys(search.file, READ):
-        decoding = Config.from_dict({"decoding": values}).decoding
     left_out = _unknown(search) | {name for name in LIMITS if _is_below(settings, name, longest)}
     if not is_known:
         left_out.add("bad_words_ids")
-    if decoding.beam_size > 1:
-        # Where it is absent, the beam of Transformers goes on; a penalty up to 1 rarely shows it.
-        stops = settings.get("early_stopping", decoding.length_penalty <= 1)
-        left_out |= set() if stops is True else {"early_stopping"}
+    if settings.get("early_stopping", False) not in (True, False):
+        left_out.add("early_stopping")
     _warn(search, left_out)
-    return decoding
+    if as_marian:
+        return model.replace(dialect=model.dialect.replace(**MARIAN_SEARCH))
+    dialect = model.dialect.replace(
+        length_normalization="power",
+        early_stopping=settings.get("early_stopping") is True,
+        allow_unknown=not is_known or [order.rows[UNKNOWN_ID]] not in words,
+    )
+    return model.replace(dialect=dialect)
 
 
 def _unknown(search: Search) -> set[str]:
@@ -145,7 +151,7 @@ def _is_below(settings: Mapping[str, Any], name: str, longest: int) -> bool:
 def _warn(search: Search, names: set[str]) -> None:
     if not names:
         return
-    values = {name: reprlib.repr(search.settings.get(name, "absent")) for name in sorted(names)}
+    values = {name: reprlib.repr(search.settings[name]) for name in sorted(names)}
     stated = ", ".join(f"{name} {value}" for name, value in values.items())
     warnings.warn(
         f"{search.file}: settings of a search that are not known here are left out, so "

@@ -215,12 +215,14 @@ def _changed_search(first: dict[str, Any], foreign: Foreign, config: Config) -> 
     usual = {  # what Transformers takes where none is stated; the start is then in config.json
         "num_beams": 1,
         "length_penalty": 1.0,
+        "early_stopping": False,
         "bad_words_ids": None,
         "decoder_start_token_id": start,
     }
     own = {
         "num_beams": config.decoding.beam_size,
         "length_penalty": config.decoding.length_penalty,
+        "early_stopping": config.model.dialect.early_stopping,
         "bad_words_ids": _forbidden(first, foreign, config),
         "decoder_start_token_id": start,
     }
@@ -231,10 +233,10 @@ def _forbidden(first: dict[str, Any], foreign: Foreign, config: Config) -> list[
     """Return the forbidden words, with the unknown token if the run never takes it."""
     words = first.get("bad_words_ids")
     unknown = [special_ids(foreign.target)["unknown"]]
-    if (unknown in (words or [])) is not config.decoding.allow_unknown:
+    if (unknown in (words or [])) is not config.model.dialect.allow_unknown:
         return words
     others = [word for word in words or [] if word != unknown]
-    return (others if config.decoding.allow_unknown else [*others, unknown]) or None
+    return (others if config.model.dialect.allow_unknown else [*others, unknown]) or None
 
 
 def _generation(foreign: Foreign, config: Config) -> dict[str, Any]:
@@ -242,11 +244,12 @@ def _generation(foreign: Foreign, config: Config) -> dict[str, Any]:
     if first:
         return _changed_search(first, foreign, config)
     ids = special_ids(foreign.target)
-    silent = ["pad", "start", *([] if config.decoding.allow_unknown else ["unknown"])]
+    silent = ["pad", "start", *([] if config.model.dialect.allow_unknown else ["unknown"])]
     never = sorted({number for name in silent if (number := ids[name]) is not None})
     return {
         "num_beams": config.decoding.beam_size,
         "length_penalty": config.decoding.length_penalty,
+        "early_stopping": config.model.dialect.early_stopping,
         "max_length": config.data.max_length,
         "bad_words_ids": [[number] for number in never if number != ids["end"]],
         "forced_eos_token_id": ids["end"],

@@ -32,11 +32,12 @@ from tfformer.checkpoints.weight_names import (
     Slot,
     shapes,
 )
-from tfformer.config import Config, DecodingConfig, ModelConfig
+from tfformer.config import DIALECTS, Config, DecodingConfig, ModelConfig
 
 EPSILON = 1e-6  # layers/generic.h
 # Of marian-decoder, where decoder.yml does not state them.
-BEAM_SIZE, NORMALIZE, MAX_LENGTH_FACTOR = 12, 0.0, 3
+BEAM_SIZE, NORMALIZE = 12, 0.0
+MARIAN_SEARCH = DIALECTS["marian"].search()
 MAX_LENGTH = 512  # Marian has no limit; this is that of MarianTokenizer
 BIAS = "decoder_ff_logit_out_b"
 SIZES = {  # the recipe's setting -> the option of the model
@@ -174,12 +175,12 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
             )
         places[OUTPUT_BIAS] = np.zeros(len(target.pieces), np.float32)
     found = Checkpoint(
-        model=model,
+        model=_with_search(model, folder, decoder, choices.positions),
         tensors=places,
         source=source,
         target=target,
         shares_vocabulary=shared,
-        decoding=_decoding(folder, decoder, choices.positions),
+        decoding=_decoding(folder, decoder),
         max_length=MAX_LENGTH,
         languages=None,
         family="marian",
@@ -356,7 +357,7 @@ def _model_file(folder: Path, decoder: MarianOptions) -> Path:
     return found[0]
 
 
-def _decoding(folder: Path, decoder: MarianOptions, positions: str) -> DecodingConfig:
+def _decoding(folder: Path, decoder: MarianOptions) -> DecodingConfig:
     if decoder.get("word-penalty"):
         warnings.warn(
             f"decoder.yml's word-penalty {decoder['word-penalty']} is not known here and left out",
@@ -365,15 +366,25 @@ def _decoding(folder: Path, decoder: MarianOptions, positions: str) -> DecodingC
     values = {
         "beam_size": decoder.get("beam-size", BEAM_SIZE),
         "length_penalty": decoder.get("normalize", NORMALIZE),
-        "length_normalization": "power",
-        "narrowing": positions != "hf",
-        "allow_unknown": positions == "hf" or decoder.get("allow-unk", False),
     }
-    if positions != "hf":
-        factor = decoder.get("max-length-factor", MAX_LENGTH_FACTOR)
-        values |= {"max_length_factor": factor, "extra_length": 0}
     with told_by_keys(folder / "decoder.yml", SEARCH):
         return Config.from_dict({"decoding": values}).decoding
+
+
+def _with_search(
+    model: ModelConfig, folder: Path, decoder: MarianOptions, positions: str
+) -> ModelConfig:
+    """Return a model whose dialect has the form of Marian's search, or of Transformers'."""
+    if positions == "hf":
+        return model.replace(dialect=model.dialect.replace(length_normalization="power"))
+    stated = {
+        name: decoder[SEARCH[name]]
+        for name in ("allow_unknown", "max_length_factor")
+        if SEARCH[name] in decoder
+    }
+    with told_by_keys(folder / "decoder.yml", SEARCH):
+        dialect = model.dialect.replace(**MARIAN_SEARCH | stated)
+    return model.replace(dialect=dialect)
 
 
 def _vocabularies(

@@ -166,14 +166,14 @@ def _write_decoder(folder: Path, foreign: Foreign, config: Config) -> None:
         "vocabs": vocabularies,
         "beam-size": config.decoding.beam_size,
         "normalize": config.decoding.length_penalty,
-        "allow-unk": config.decoding.allow_unknown,
+        "allow-unk": config.model.dialect.allow_unknown,
         "word-penalty": 0,
         "mini-batch": 32,
         "maxi-batch": 100,
         "maxi-batch-sort": "src",
     }
-    if not config.decoding.extra_length:  # otherwise Marian's own
-        decoder["max-length-factor"] = config.decoding.max_length_factor
+    if not config.model.dialect.extra_length:  # otherwise Marian's own
+        decoder["max-length-factor"] = config.model.dialect.max_length_factor
     text = yaml.safe_dump(decoder, sort_keys=False)
     (folder / "decoder.yml").write_text(text, encoding="utf-8")
 

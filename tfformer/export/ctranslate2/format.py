@@ -12,7 +12,7 @@ from tfformer.export.parity import Question
 from tfformer.runtime.steps import Steps
 
 if TYPE_CHECKING:
-    from tfformer.config import DecodingConfig
+    from tfformer.config import DecodingConfig, Dialect
     from tfformer.inference.text_model import TextModel
     from tfformer.run_directory import Run
 
@@ -22,8 +22,7 @@ class CTranslate2(Format):
     """A CTranslate2 model in float32, of a translation model.
 
     CTranslate2 divides a score by length^alpha, a run as Wu et al. 2016. The comparison is without
-    a length penalty, without the narrowing beam of Marian's models and without their ban on the
-    unknown token.
+    a length penalty, and with the end of the beam and the unknown token as CTranslate2 has them.
 
     Args:
         beam_size: Number of beams of the engine and of the comparison; by default the run's.
@@ -38,8 +37,10 @@ class CTranslate2(Format):
     title: ClassVar[str] = "the CTranslate2 model"
 
     def decoding(self, own: DecodingConfig) -> DecodingConfig:
-        plain = own.replace(narrowing=False, allow_unknown=True)
-        return with_search(plain, self.beam_size, length_penalty=0.0)
+        return with_search(own, self.beam_size, length_penalty=0.0)
+
+    def dialect(self, own: Dialect) -> Dialect:
+        return own.replace(narrowing=False, early_stopping=True, allow_unknown=True)
 
     def prepare(self, run: Run, step: Steps) -> None:
         run.check_architecture("encoder-decoder")
