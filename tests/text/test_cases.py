@@ -51,6 +51,7 @@ UNCHANGED = {
         "<plaintext>a &amp; b\n <b>c",
         "<p>Hi <%= user.name %>, you have <% if x %>dogs<% end %>.</p>",
         "<p>One <img> <img>, two <img> <img> three <wbr><img> four.</p>",
+        "<p><a title='Building ports\n  in MS-Windows'>x</a> <img alt='\n A\n\n dog. So\n'></p>",
         "<p><img alt='A  dog'> <img title=\"Say &quot;go&quot;\"> here.</p>",
     ],
     "xml": [

@@ -433,9 +433,8 @@ def attribute_parts(tag: RawToken, reading: Reading) -> Iterator[Part]:
             yield tag.raw[done : match.start(kind)] + (reading.target_language or "")
         elif name in wanted and kind != "bare":
             yield tag.raw[done : match.start(kind)]
-            is_one_line = LINE_END.search(match[kind]) is None
             pieces = _value_pieces(match[kind])
-            yield from sentences(pieces, reading, IN_ATTRIBUTE[kind], keeps_spaces=is_one_line)
+            yield from sentences(pieces, reading, IN_ATTRIBUTE[kind], keeps_spaces=True)
         else:
             continue
         done = match.end(kind)
@@ -443,6 +442,10 @@ def attribute_parts(tag: RawToken, reading: Reading) -> Iterator[Part]:
 
 
 def _value_pieces(value: str) -> list[Piece]:
-    """The value of an attribute as pieces; each entity is a piece."""
-    parts = re.split(r"(&[#\w]+;?)", value)
-    return [Piece(part, unescape(part)) for part in parts if part]
+    """The value of an attribute as pieces; each entity and each end of a line is a piece."""
+    parts = re.split(r"(&[#\w]+;?|\s*[\r\n]\s*)", value)
+    return [
+        Piece(part, " ", Role.LINE) if LINE_END.search(part) else Piece(part, unescape(part))
+        for part in parts
+        if part
+    ]
