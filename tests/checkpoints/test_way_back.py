@@ -207,7 +207,10 @@ def test_a_multilingual_checkpoint_comes_back_as_the_same_run(imported, tmp_path
             lambda model: model.output_bias,
             "has an output with a bias, which M2M100 and NLLB do not",
         ),
-        (lambda model: model.target_embedding.embeddings, "begins a translation with a vector of"),
+        (
+            lambda model: model.target_embedding.embeddings,
+            "begins a translation with a learned vector",
+        ),
     ],
 )
 def test_a_multilingual_run_that_was_trained_since_is_refused(

@@ -58,7 +58,7 @@ class Vocabulary:
         pieces: The token of each foreign id.
         model: The bytes of the SentencePiece model that cuts this side's text.
         order: The rows of this package.
-        prefix: The token that every sentence begins with, that of its language; None for none.
+        prefix: The token of a language, with which every sentence begins, or None.
         languages: The tokens of all languages that may be the prefix.
     """
 
@@ -77,7 +77,7 @@ class Checkpoint:
         model: The architecture.
         tensors: Place -> array; kernels as (inputs, outputs), tables in the foreign order.
         source: The source's vocabulary.
-        target: The target's; the same object where there is one vocabulary and one segmentation.
+        target: The target's vocabulary; the same object if both have one segmentation too.
         shares_vocabulary: Whether both sides have the same tokens with the same ids.
         decoding: The search.
         max_length: The longest source, in tokens with the end.
@@ -105,13 +105,7 @@ class Checkpoint:
 
 
 def check_tensors(checkpoint: Checkpoint) -> None:
-    """Raise ValueError unless every tensor is there and has its shape.
-
-    No number is read.
-
-    Args:
-        checkpoint: The checkpoint as it was read.
-    """
+    """Raise ValueError unless every tensor is present and has its shape; read no number."""
     names = checkpoint.names
     wanted: dict[Place, tuple[int, ...]] = dict(shapes(checkpoint.model).items())
     wanted.update(table_shapes(checkpoint).items())
@@ -129,26 +123,14 @@ def check_tensors(checkpoint: Checkpoint) -> None:
 
 
 def check_finite(tensor: np.ndarray, name: str) -> None:
-    """Raise FloatingPointError for a number that is not finite in float32.
-
-    Args:
-        tensor: An array of any shape.
-        name: Its name, for the message.
-    """
+    """Raise FloatingPointError for a number that is not finite in float32."""
     lowest, highest = float(tensor.min()), float(tensor.max())  # not a number if one is
     if not -LARGEST <= lowest <= highest <= LARGEST:
         raise FloatingPointError(f"the tensor {name} holds a number that is not finite in float32")
 
 
 def table_shapes(checkpoint: Checkpoint) -> dict[Table, tuple[int, ...]]:
-    """Return the tables that the model has, with their foreign shapes.
-
-    Args:
-        checkpoint: The checkpoint.
-
-    Returns:
-        Table -> (foreign rows, d_model), or (foreign rows,) for the output's bias.
-    """
+    """Return the foreign shapes of the model's tables: (rows, d_model), of the bias (rows,)."""
     sizes = {
         "source": checkpoint.source.order.foreign_size,
         "target": checkpoint.target.order.foreign_size,

@@ -37,9 +37,6 @@ def naming_damage(path: Path) -> Iterator[None]:
     """Raise a ValueError that names the file for every error that a damaged file causes.
 
     Errors of the system, such as a full disk or a missing right, pass unchanged.
-
-    Args:
-        path: The file that the block reads.
     """
     try:
         yield
@@ -87,17 +84,10 @@ def told_by_keys(file: Path, keys: Mapping[str, str]) -> Iterator[None]:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file.
+    """Return the JSON object in a file of UTF-8 text.
 
-    Args:
-        path: A file of UTF-8 text.
-
-    Returns:
-        The object as a dictionary, in the file's order.
-
-    Raises:
-        ValueError: The file is missing or too large, is not JSON, contains something else than an
-            object or half a surrogate pair, or names a key twice.
+    ValueError: the file is missing or too large, is not JSON, contains something else than an
+    object or half a surrogate pair, or names a key twice.
     """
     if not path.is_file():
         raise ValueError(f"{path} is missing; copy the whole folder of the checkpoint")
@@ -131,22 +121,13 @@ def optional_object(path: Path) -> dict[str, Any]:
 
 
 def write_object(path: Path, values: Mapping[str, object]) -> None:
-    """Write a JSON object.
-
-    Args:
-        path: The new file.
-        values: Plain values by name.
-    """
+    """Write a JSON object."""
     text = json.dumps(values, indent=2, ensure_ascii=False)
     path.write_text(f"{text}\n", encoding="utf-8")
 
 
 def is_zip(path: Path) -> bool:
-    """Tell by its first bytes whether a path is a zip file.
-
-    Args:
-        path: A file, a folder or a path that does not exist.
-    """
+    """Tell by its first bytes whether a path, which may not exist, is a zip file."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -154,18 +135,10 @@ def is_zip(path: Path) -> bool:
 
 
 def unpack(path: Path, folder: Path) -> None:
-    """Write the files of a zip, such as OPUS distributes.
+    """Write the files of a zip, such as OPUS distributes, into a new folder.
 
-    A stranger's zip may name paths outside of the folder, links, or files of terabytes. Only plain
-    files of a bounded size without a folder in their name are written.
-
-    Args:
-        path: The zip.
-        folder: A new folder.
-
-    Raises:
-        ValueError: The zip is damaged, too large, or has a member that is no plain file.
-        OSError: A file cannot be written.
+    A stranger's zip may name paths outside the folder, links, or files of terabytes. Only plain
+    files of a bounded size without a folder in their name are written; ValueError for others.
     """
     with naming_damage(path), zipfile.ZipFile(path) as archive:
         _check_plain_files(archive.infolist())
@@ -198,8 +171,7 @@ def _check_plain_files(entries: list[zipfile.ZipInfo]) -> None:
 def check_members(archive: zipfile.ZipFile) -> None:
     """Raise ValueError for a zip with a member that is damaged, doubled or compressed too well.
 
-    Args:
-        archive: Opened for reading; every member is read, a part at a time.
+    Every member is read, a part at a time.
     """
     names = archive.namelist()
     if len(set(names)) < len(names):
@@ -213,15 +185,7 @@ def check_members(archive: zipfile.ZipFile) -> None:
 
 
 def member_offset(path: Path, entry: zipfile.ZipInfo) -> int | None:
-    """Return the first byte of a zip's member; None if it is compressed.
-
-    Args:
-        path: The zip.
-        entry: The member.
-
-    Raises:
-        ValueError: The zip has no header there.
-    """
+    """Return the offset of a zip's member in the zip; None if the member is compressed."""
     if entry.compress_type != zipfile.ZIP_STORED:
         return None
     with path.open("rb") as file:

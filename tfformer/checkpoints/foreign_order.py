@@ -101,16 +101,10 @@ def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
 
 
 def in_halves(tensors: dict[Place, np.ndarray]) -> dict[Place, np.ndarray]:
-    """Return the numbers of the same model with all sines before all cosines.
+    """Return the tensors of the same model with all sines before all cosines.
 
-    The positions decide the order of the d_model dimensions and nothing else does, so every
-    matrix gets its rows or columns in another order, and the model computes the same.
-
-    Args:
-        tensors: Place -> array of a model whose sines and cosines take turns.
-
-    Returns:
-        Place -> array.
+    The positions alone decide the order of the d_model dimensions, so every matrix gets its rows
+    or columns in another order, and the model computes the same.
     """
     found: dict[Place, np.ndarray] = {}
     for place, tensor in tensors.items():
@@ -150,7 +144,7 @@ def _side(run: Run, record: dict[str, Any], name: str, with_pad: bool, place: in
 
 
 def _begins_with_its_own(model: Transformer, order: RowOrder) -> bool:
-    """Whether the first vector of a translation is not that of its foreign token."""
+    """Whether a translation begins with another vector than its foreign token has."""
     table = model.target_embedding.table()
     start = order.rows[START_ID]
     same = [here for here, row in enumerate(order.rows) if row == start and here != PAD_ID]
@@ -181,7 +175,7 @@ def _in_first_dtype(
 ) -> dict[Place, np.ndarray]:
     """Return tensors in float16 that were imported in it.
 
-    If one of them has changed since, all are returned as they are.
+    If one of them has changed since, all are returned unchanged.
     """
     half = record.get("half", ())
     narrow = {
@@ -194,14 +188,7 @@ def _in_first_dtype(
 
 
 def special_ids(side: Side) -> dict[str, int | None]:
-    """Return the foreign ids of the special tokens.
-
-    Args:
-        side: A vocabulary.
-
-    Returns:
-        "pad", "unknown", "start" and "end" -> foreign id; None where there is none.
-    """
+    """Return the foreign ids of "pad", "unknown", "start" and "end"; None for a missing one."""
     rows = side.order.rows
     return {
         "pad": rows[PAD_ID],

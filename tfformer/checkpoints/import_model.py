@@ -71,16 +71,9 @@ def import_model(
 
 @contextmanager
 def checkpoint_at(path: str | Path, run_dir: str | Path, choices: Choices) -> Iterator[Checkpoint]:
-    """Yield a checkpoint, read and checked, but for the numbers themselves.
+    """Yield a checkpoint, read and checked except for the numbers themselves.
 
-    Args:
-        path: Its folder or zip.
-        run_dir: The run that it will become; a zip is unpacked beside it for as long as needed.
-        choices: The choices of the caller.
-
-    Raises:
-        FileExistsError: `run_dir` is not empty.
-        ValueError: As `import_model`.
+    A zip is unpacked beside the run for as long as needed. Errors as of `import_model`.
     """
     place = Path(path)
     _check_paths(place, Path(run_dir))

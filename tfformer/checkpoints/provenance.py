@@ -23,35 +23,23 @@ NOT_STATED = "not stated; ask where the model is from"
 CARD_HEAD = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
 LONGEST_CARD = 100_000  # characters that are looked at
 DOWNLOADS = Path(".cache", "huggingface", "download")
-NOTE = ".metadata"  # behind a file's name: the commit, the file's digest and the time, a line each
+NOTE = ".metadata"  # behind a file's name: the commit, the file's digest and the time, one per line
 LIST = "SHA256SUMS"
 STATED = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")  # Git's SHA-1 of a file, or SHA-256
 LISTED = re.compile(r"(?P<digest>[0-9a-fA-F]{64}) [ *](?:\./)?(?P<name>.+)")
 
 
 def write_record(run: Run, values: Mapping[str, Any]) -> None:
-    """Write the record of a run's import, with its own digest.
-
-    Args:
-        run: The imported run.
-        values: Values that JSON can hold.
-    """
+    """Write the record of a run's import with the digest of its values."""
     record = json.loads(json.dumps(values))
     complete = record | {DIGEST: digest_of_values(record)}
     write_text(run.origin, json.dumps(complete, indent=1) + "\n")
 
 
 def read_record(run: Run) -> dict[str, Any]:
-    """Return the record of a run's import.
+    """Return the record of a run's import; an empty one for a run that was trained here.
 
-    Args:
-        run: A run, imported or trained here.
-
-    Returns:
-        The object of imported.json; an empty one for a run that was trained here.
-
-    Raises:
-        ValueError: The record is damaged.
+    ValueError: the record is damaged.
     """
     if not run.origin.is_file():
         return {}
@@ -65,13 +53,9 @@ def read_record(run: Run) -> dict[str, Any]:
 
 
 def imported_from(run: Run) -> dict[str, dict[str, str]]:
-    """Return where an imported run is from and under which licence, for a manifest.
+    """Return {"imported": {"family", "origin", "licence"}} for a manifest.
 
-    Args:
-        run: A run, imported or trained here.
-
-    Returns:
-        {"imported": {"family", "origin", "licence"}}; nothing for a run that was trained here.
+    The dictionary is empty for a run that was trained here.
     """
     record = read_record(run)
     if not record:
@@ -82,9 +66,7 @@ def imported_from(run: Run) -> dict[str, dict[str, str]]:
 def origin_of(folder: Path, origin: Path) -> dict[str, Any]:
     """Return the name, the licence and the digests of a checkpoint.
 
-    Args:
-        folder: The checkpoint's folder.
-        origin: The path that the user gave: the folder, or its zip.
+    `origin` is the path that the user gave: the folder, or its zip.
     """
     files = sorted(path for path in folder.iterdir() if path.is_file())
     return {
@@ -109,13 +91,8 @@ def _model_name(origin: Path) -> str:
 def licence(folder: Path) -> str:
     """Return the licence of a model.
 
-    Args:
-        folder: The checkpoint's folder. Its README.md may begin with YAML between lines of three
-            dashes that names a `license`, as on the Hugging Face hub; it may have a file LICENSE.
-
-    Returns:
-        The licence's name or several with commas, the first line of its text, or a sentence that
-        no licence is stated.
+    README.md may begin with YAML that names a `license`, as on the Hugging Face hub. Otherwise the
+    first line of a file such as LICENSE counts.
     """
     card = folder / "README.md"
     if card.is_file() and (stated := _licence_of_card(_beginning(card))):
@@ -128,7 +105,7 @@ def licence(folder: Path) -> str:
 
 
 def _licence_of_card(text: str) -> str:
-    """Return the licence in the head of a model card; an empty text if there is none."""
+    """Return the licence in the head of a model card; an empty text without one."""
     head = CARD_HEAD.match(text)
     try:
         values = yaml.load(head[1], yaml.CBaseLoader) if head else None
@@ -137,7 +114,7 @@ def _licence_of_card(text: str) -> str:
     if not isinstance(values, dict):
         return ""
     stated = values.get("license", values.get("licence"))
-    if stated == "other":  # than the hub's list; its name has a key of its own
+    if stated == "other":  # than the hub's list; another key has its name
         stated = values.get("license_name", stated)
     names = stated if isinstance(stated, list) else [stated]
     return ", ".join(name.strip() for name in names if isinstance(name, str))
@@ -149,16 +126,10 @@ def _beginning(path: Path) -> str:
 
 
 def check_stated_digests(folder: Path) -> None:
-    """Compare each file of a checkpoint with the digests that came with it.
+    """Raise ValueError if a file of a checkpoint has another digest than came with it.
 
-    Digests are stated by the notes that `huggingface_hub` leaves in a folder, by its cache, where a
-    file is a link to blobs/DIGEST, and by a list of the program `sha256sum`.
-
-    Args:
-        folder: A folder; where no digest is stated, no file is compared.
-
-    Raises:
-        ValueError: A file has another digest.
+    Digests are stated by the notes that `huggingface_hub` leaves in a folder, by its cache, where
+    a file is a link to blobs/DIGEST, and by a list of the program `sha256sum`.
     """
     for file, digest, remedy in _stated_digests(folder):
         if digest not in _digests(file, len(digest)):

@@ -86,16 +86,9 @@ class _Unpickler(pickle.Unpickler):
 
 
 def read_pytorch(path: Path) -> dict[str, np.ndarray]:
-    """Return the tensors of a file that `torch.save` wrote.
+    """Return the tensors of a file that `torch.save` wrote, by their names.
 
-    Args:
-        path: A file such as `pytorch_model.bin`.
-
-    Returns:
-        Name -> array of float64, float32 or float16; bfloat16 becomes float32.
-
-    Raises:
-        ValueError: The file is damaged, or asks for anything but tensors.
+    bfloat16 becomes float32. ValueError: the file is damaged, or asks for anything but tensors.
     """
     with naming_damage(path):
         return _read_zip(path) if zipfile.is_zipfile(path) else _read_legacy(path)

@@ -38,15 +38,8 @@ NEVER = -1e4  # a logit whose probability is exactly 0 in float32, and that bflo
 def write_run(checkpoint: Checkpoint, run_path: Path) -> Path:
     """Write a checkpoint as a run directory, whole or not at all.
 
-    Args:
-        checkpoint: Its tensors are taken out one by one, so that none stays in memory.
-        run_path: The new run; absent or an empty folder.
-
-    Returns:
-        The run directory.
-
-    Raises:
-        ValueError: A number is not finite.
+    The tensors are taken out of the checkpoint one by one, so that none stays in memory.
+    ValueError: a number is not finite.
     """
     with temporary_folder(run_path.absolute().parent) as temporary:
         try:
@@ -147,11 +140,7 @@ class StreamedWeights:
         self._tensor_of = tensor_of
 
     def save_weights(self, filepath: BytesIO) -> None:
-        """Write the file that Keras would write.
-
-        Args:
-            filepath: A file whose name ends in `.weights.h5`.
-        """
+        """Write the file that Keras would write; its name ends in `.weights.h5`."""
         model = new_model(self._narrow, self._tokenizers)
         assert isinstance(model, Transformer)
         places = []

@@ -23,45 +23,23 @@ DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": ml_dtypes.bfloat16}
 def mapped(
     path: Path, dtype: str | type | np.dtype, offset: int, shape: tuple[int, ...]
 ) -> np.ndarray:
-    """Map numbers of a file into memory, without reading them.
-
-    Args:
-        path: The file.
-        dtype: The dtype of the numbers.
-        offset: The first byte.
-        shape: The shape of the array.
-
-    Returns:
-        A read-only array.
-    """
+    """Map numbers of a file into memory, read-only, without reading them."""
     if 0 in shape:
         return np.zeros(shape, dtype)
     return np.memmap(path, dtype, "r", offset=offset, shape=shape)
 
 
 def release(array: np.ndarray) -> None:
-    """Drop the pages of a mapped array from memory; a later use reads them again.
-
-    Args:
-        array: An array; one that is not mapped does not change.
-    """
+    """Drop the pages of a mapped array from memory; a later use reads them again."""
     if isinstance(array.base, mmap.mmap):
         array.base.madvise(mmap.MADV_DONTNEED)
 
 
 def read_safetensors(path: Path) -> dict[str, np.ndarray]:
-    """Return the tensors of a `.safetensors` file.
+    """Return the tensors of a `.safetensors` file by their names; bfloat16 becomes float32.
 
     The library checks the header: it lists all tensors, which fill the file without gaps.
-
-    Args:
-        path: The file.
-
-    Returns:
-        Name -> mapped array of float64, float32 or float16; bfloat16 becomes float32.
-
-    Raises:
-        ValueError: The file is cut off or damaged, or contains another dtype.
+    ValueError: the file is cut off or damaged, or contains another dtype.
     """
     try:
         with safe_open(path, "numpy") as file:
@@ -99,12 +77,7 @@ def _header_length(path: Path) -> int:
 
 
 def write_safetensors(path: Path, tensors: Mapping[str, np.ndarray]) -> None:
-    """Write tensors to one file, whole or not at all.
-
-    Args:
-        path: The new file.
-        tensors: Name -> array of float32 or float16.
-    """
+    """Write tensors of float32 or float16 to one file, whole or not at all."""
     contiguous = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
     with whole_file(path) as temporary:
         save_file(contiguous, temporary, {"format": "pt"})  # Transformers requires the metadata

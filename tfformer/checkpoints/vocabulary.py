@@ -65,13 +65,9 @@ class RowOrder:
         return cls((pad, unknown, start, end, *others), size)
 
     def bring_in(self, table: np.ndarray) -> np.ndarray:
-        """Return a table in the order of this package.
+        """Return a table (foreign_size,) or (foreign_size, D) in the order of this package.
 
-        Args:
-            table: Foreign rows, (foreign_size,) or (foreign_size, D).
-
-        Returns:
-            A float32 table (V,) or (V, D); rows that the foreign table lacks are zero.
+        The result (V,) or (V, D) is float32; rows that the foreign table lacks are zero.
         """
         found = np.zeros((len(self.rows), *table.shape[1:]), np.float32)
         for here in range(0, len(self.rows), CHUNK):
@@ -82,33 +78,20 @@ class RowOrder:
         return found
 
     def give_back(self, table: np.ndarray) -> np.ndarray:
-        """Return a table in the foreign order.
+        """Return a table (V,) or (V, D) in the foreign order.
 
-        The start's row wins over padding's, where both are one foreign row: it is the one that
-        the model reads.
-
-        Args:
-            table: Rows of this package, (V,) or (V, D).
-
-        Returns:
-            The table (foreign_size,) or (foreign_size, D).
+        Where start and padding are one foreign row, the start's vector wins: the model reads it.
         """
         found = np.zeros((self.foreign_size, *table.shape[1:]), table.dtype)
-        for here in [START_ID, PAD_ID, *range(SPECIAL, len(self.rows)), UNKNOWN_ID, END_ID]:
+        for here in [PAD_ID, START_ID, *range(SPECIAL, len(self.rows)), UNKNOWN_ID, END_ID]:
             if self.rows[here] is not None:
                 found[self.rows[here]] = table[here]
-        if self.rows[START_ID] is not None and self.rows[START_ID] == self.rows[PAD_ID]:
-            found[self.rows[START_ID]] = table[START_ID]
         return found
 
     def pieces(self, foreign: Sequence[str]) -> list[str]:
         """Return the tokens in the order of this package.
 
-        Args:
-            foreign: Each foreign id's token.
-
-        Returns:
-            Each id's token here; the added rows get a name that is no foreign token.
+        The added rows get a name that is no foreign token.
         """
         taken = set(foreign)
         found = [_free_name(PAD, taken), UNKNOWN, _free_name(START, taken), END]
@@ -128,15 +111,8 @@ def _free_name(name: str, taken: set[str]) -> str:
 def read_vocabulary(path: Path) -> list[str]:
     """Return the tokens of a vocabulary file, by id.
 
-    Args:
-        path: `.json` (token -> id), `.yml` or `.yaml` (the same, as Marian writes it) or `.spm`
-            (SentencePiece's own ids).
-
-    Returns:
-        The token of each id.
-
-    Raises:
-        ValueError: Ids are missing or doubled, or the file cannot be read.
+    The file is `.json` (token -> id), `.yml` or `.yaml` (the same, as Marian writes it) or `.spm`
+    (SentencePiece's own ids). ValueError: ids are missing or doubled, or the file cannot be read.
     """
     if not path.is_file():
         raise ValueError(f"{path} is missing; copy the whole folder of the checkpoint")
@@ -205,15 +181,9 @@ def special_order(
 ) -> RowOrder:
     """Return the order of a vocabulary whose special tokens are known by name.
 
-    Args:
-        file: The file of the vocabulary, for messages.
-        pieces: The tokens.
-        start: The id that a translation begins with; None for padding's, or for a zero embedding
-            where there is no padding.
-        has_pad: Whether the vocabulary has padding; Marian's has none.
-
-    Raises:
-        ValueError: A special token is missing, or `start` is no id.
+    `start` is the id that a translation begins with; None for padding's, or for a zero embedding
+    in a vocabulary without padding, such as Marian's. ValueError: a special token is missing, or
+    `start` is no id.
     """
     rows = {piece: number for number, piece in enumerate(pieces)}
     for name in (END, UNKNOWN, PAD)[: 2 + has_pad]:
@@ -227,14 +197,7 @@ def special_order(
 
 
 def read_sentencepiece(path: Path) -> bytes:
-    """Return the bytes of a SentencePiece model.
-
-    Args:
-        path: Its file.
-
-    Raises:
-        ValueError: The file is missing, or no whole model.
-    """
+    """Return the bytes of a SentencePiece model; ValueError unless it is whole."""
     if not path.is_file():
         raise ValueError(
             f"{path} is missing; copy the whole folder (models with source.bpe have no "
@@ -249,11 +212,6 @@ def check_segmentation(model: bytes, file: Path, vocabulary: Sequence[str]) -> N
     """Raise ValueError unless a SentencePiece model and a vocabulary belong to one model.
 
     A vocabulary may lack pieces that do not occur in its training text.
-
-    Args:
-        model: The bytes of the SentencePiece model.
-        file: Its file, for messages.
-        vocabulary: The tokens.
     """
     parsed = parse_sentencepiece(model, str(file))
     texts = set()

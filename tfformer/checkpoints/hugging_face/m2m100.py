@@ -68,11 +68,7 @@ class Tokens(NamedTuple):
 
 
 def recognises(folder: Path) -> bool:
-    """Tell whether a folder looks like a checkpoint of M2M100 or NLLB.
-
-    Raises:
-        ValueError: Its config.json cannot be read.
-    """
+    """Tell whether a folder looks like a checkpoint of M2M100 or NLLB."""
     path = folder / "config.json"
     return path.is_file() and read_object(path).get("model_type") == "m2m_100"
 

@@ -175,13 +175,7 @@ def _is_table(table: np.ndarray, timescale: str) -> bool:
 def longest_source(folder: Path, tokenizer: ForeignConfig) -> int:
     """Return the maximum number of tokens of a source.
 
-    Args:
-        folder: Its folder, for messages.
-        tokenizer: The content of tokenizer_config.json, in which Transformers writes 10^30 for no
-            limit.
-
-    Raises:
-        ValueError: It is no whole number from 2 on.
+    Transformers writes 10^30 for no limit. ValueError: it is no whole number from 2 on.
     """
     length = tokenizer.get("model_max_length", MAX_LENGTH)
     is_whole = type(length) is int or (isinstance(length, float) and length.is_integer())

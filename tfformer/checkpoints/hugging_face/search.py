@@ -73,25 +73,14 @@ class Search(NamedTuple):
 
 
 def read_search(folder: Path) -> Search:
-    """Return the settings of the search of a checkpoint.
-
-    Args:
-        folder: Its folder.
-    """
+    """Return the settings of the search of a checkpoint."""
     own = folder / GENERATION
     file = own if own.is_file() else folder / "config.json"
     return Search(file, {k: value for k, value in read_object(file).items() if value is not None})
 
 
 def decoding_of(search: Search) -> DecodingConfig:
-    """Return the beams and the length penalty.
-
-    Args:
-        search: The settings of the search.
-
-    Raises:
-        ValueError: A setting is of the wrong type, or out of its range.
-    """
+    """Return the beams and the length penalty; ValueError for a wrong value."""
     values = {name: search.settings.get(key, 1) for name, key in READ.items()}
     with told_by_keys(search.file, READ):
         return Config.from_dict({"decoding": values}).decoding
@@ -100,14 +89,10 @@ def decoding_of(search: Search) -> DecodingConfig:
 def with_search(
     model: ModelConfig, search: Search, order: RowOrder, longest: int, as_marian: bool = False
 ) -> ModelConfig:
-    """Return a model whose dialect has the form of a search, with a warning of what is left out.
+    """Return a model whose dialect has the form of a search, and warn of what is left out.
 
-    Args:
-        model: The model.
-        search: The settings of the search.
-        order: The target's rows.
-        longest: The maximum number of tokens of a source.
-        as_marian: Whether the search is Marian's, in place of Transformers'.
+    `longest` is the maximum number of tokens of a source; `as_marian` selects Marian's search in
+    place of Transformers'.
     """
     settings = search.settings
     words = settings.get("bad_words_ids") or []
@@ -161,16 +146,7 @@ def _warn(search: Search, names: set[str]) -> None:
 
 
 def check_special_ids(folder: Path, config: Mapping[str, Any], order: RowOrder) -> None:
-    """Compare the ids in both configurations with the special rows of the vocabulary.
-
-    Args:
-        folder: The folder with generation_config.json.
-        config: The content of config.json.
-        order: The target's rows.
-
-    Raises:
-        ValueError: A special token has another id.
-    """
+    """Raise ValueError if a special token has another id in a configuration than in `order`."""
     wanted = {
         "eos_token_id": ("</s>", order.rows[END_ID]),
         "forced_eos_token_id": ("</s>", order.rows[END_ID]),

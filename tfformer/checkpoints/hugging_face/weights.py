@@ -121,11 +121,8 @@ def slot_name(slot: Slot) -> str:
 def read_tensors(folder: Path) -> dict[str, np.ndarray]:
     """Return the tensors of a folder by their names.
 
-    Args:
-        folder: It contains a file of safetensors or of PyTorch, or several files with an index.
-
-    Raises:
-        ValueError: There is no such file, or it is damaged.
+    The folder contains a file of safetensors or of PyTorch, or several files with an index.
+    ValueError: there is no such file, or it is damaged.
     """
     for name, read in FILES.items():
         if (folder / name).is_file():
@@ -166,13 +163,7 @@ def _check_shards(index: Path, tensors: Tensors) -> None:
 
 
 def check_config(path: Path, config: ForeignConfig, needed: tuple[str, ...]) -> None:
-    """Raise ValueError for a config.json of which a key is missing or unknown here.
-
-    Args:
-        path: The place of config.json, for messages.
-        config: Its content.
-        needed: The keys that it must have.
-    """
+    """Raise ValueError for a config.json without a needed key, or with an unknown activation."""
     for name in needed:
         if name not in config:
             raise ValueError(f"{path} has no {name}; copy the file again")
@@ -193,19 +184,12 @@ def read_weights(
     dialect: Mapping[str, Any],
     ignored: tuple[str, ...],
 ) -> Weights:
-    """Give each tensor of a file its place in a model of this package.
+    """Return the architecture of a file's tensors, and the place of each in it.
 
-    Args:
-        path: The place of config.json, for messages.
-        config: Its content.
-        tensors: The file's tensors.
-        untied: Keep tensors that the configuration ties and that differ.
-        norm: The norm of the family.
-        dialect: The fields in which the family differs from Marian in Transformers.
-        ignored: Names of tensors that are no weights.
-
-    Raises:
-        ValueError: A tensor is missing or unknown, or a size makes no sense.
+    `path` is config.json, for messages; `untied` keeps tensors that the configuration ties and
+    that differ; `dialect` has the fields in which the family differs from Marian in Transformers;
+    `ignored` names tensors that are no weights. ValueError: a tensor is missing or unknown, or a
+    size makes no sense.
     """
     groups = _groups(config, untied)
     tables, names = _tables(groups, tensors)

@@ -40,15 +40,9 @@ TABLES = {  # tie -> name -> table; transformers 5 ties nothing where the output
 
 
 def write(folder: Path, run: Run, model: Transformer) -> None:
-    """Fill a folder with a Marian checkpoint.
+    """Fill an empty folder with a Marian checkpoint of a run and its model.
 
-    Args:
-        folder: An empty one.
-        run: A run, imported or trained here.
-        model: Its model.
-
-    Raises:
-        ValueError: The model has layers that Marian models in Transformers do not have.
+    ValueError: the model has layers that Marian models in Transformers do not have.
     """
     settings = run.config.model
     _check_layers(run.path, settings)
@@ -75,15 +69,9 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
 
 
 def write_multilingual(folder: Path, run: Run, model: Transformer) -> None:
-    """Fill a folder with the checkpoint of M2M100 or NLLB that a run was.
+    """Fill an empty folder with the checkpoint of M2M100 or NLLB that a run was imported from.
 
-    Args:
-        folder: An empty one.
-        run: A run that was imported from a checkpoint of several languages.
-        model: Its model.
-
-    Raises:
-        ValueError: The run has been trained since, so Transformers has no such layers.
+    ValueError: the run has been trained since, so Transformers has no such layers.
     """
     foreign = as_foreign(run, model, with_pad=True)
     _check_multilingual(run, foreign)
@@ -140,8 +128,8 @@ def _check_multilingual(run: Run, foreign: Foreign) -> None:
         )
     if len(foreign.target.pieces) > config["vocab_size"]:
         raise ValueError(
-            f"{run.path} begins a translation with a vector of its own, where M2M100 and NLLB "
-            "begin with that of a token: it was trained since its import; use --format ctranslate2"
+            f"{run.path} begins a translation with a learned vector, where M2M100 and NLLB "
+            "begin with a token's: it was trained since its import; use --format ctranslate2"
         )
     if np.any(foreign.tensors[OUTPUT_BIAS]):
         raise ValueError(

@@ -67,16 +67,9 @@ class _PlainLoader(yaml.SafeLoader):
 
 
 def read(path: Path) -> tuple[MarianOptions, dict[str, np.ndarray]]:
-    """Return the options and the tensors of a Marian model.
+    """Return the options and the tensors of a Marian model in a `.npz` or `.bin`.
 
-    Args:
-        path: A file that ends in `.npz` or `.bin`.
-
-    Returns:
-        The options, and name -> array of float64, float32 or float16.
-
-    Raises:
-        ValueError: The file is damaged, holds packed integers, or has no options.
+    ValueError: the file is damaged, contains packed integers, or has no options.
     """
     with naming_damage(path):
         tensors = _read_bin(path) if path.suffix == ".bin" else _read_npz(path)
@@ -95,27 +88,15 @@ def read(path: Path) -> tuple[MarianOptions, dict[str, np.ndarray]]:
 
 
 def read_options(path: Path) -> MarianOptions:
-    """Return the options in a file, such as decoder.yml.
-
-    Raises:
-        ValueError: As `parse_options`.
-    """
+    """Return the options in a file, such as decoder.yml; ValueError as `parse_options`."""
     with path.open("rb") as file:
         return parse_options(file.read(MAX_OPTIONS_BYTES + 1), str(path))
 
 
 def parse_options(content: bytes, place: str) -> MarianOptions:
-    """Return a model's options, of values that JSON can hold.
+    """Return the options in the YAML of a file named `place`, of values that JSON can hold.
 
-    Args:
-        content: YAML, as Marian writes it, of up to `MAX_OPTIONS_BYTES`.
-        place: The name of its source, for messages.
-
-    Returns:
-        The options, by name.
-
-    Raises:
-        ValueError: It is no YAML mapping, too long, or has an alias or a tag of its own.
+    ValueError: it is no YAML mapping, too long, or has an alias or an unknown tag.
     """
     if len(content) > MAX_OPTIONS_BYTES:
         raise ValueError(f"{place} has more than {MAX_OPTIONS_BYTES:,} bytes; give Marian's own")
@@ -134,26 +115,14 @@ def parse_options(content: bytes, place: str) -> MarianOptions:
 
 
 def write_npz(path: Path, options: MarianOptions, tensors: Mapping[str, np.ndarray]) -> None:
-    """Write a model as `.npz`, whole or not at all.
-
-    Args:
-        path: The new file.
-        options: The content of `special:model.yml`.
-        tensors: Name -> array.
-    """
+    """Write a model with its `special:model.yml` as `.npz`, whole or not at all."""
     every: dict[str, Any] = dict(tensors) | {OPTIONS: _option_bytes(options)}
     with whole_file(path) as temporary, temporary.open("wb") as file:
         np.savez(file, **every)
 
 
 def write_bin(path: Path, options: MarianOptions, tensors: Mapping[str, np.ndarray]) -> None:
-    """Write a model as `.bin`, whole or not at all.
-
-    Args:
-        path: The new file.
-        options: The content of `special:model.yml`.
-        tensors: Name -> array of float32.
-    """
+    """Write a model with its `special:model.yml` as `.bin`, whole or not at all."""
     every = dict(tensors) | {OPTIONS: _option_bytes(options)[np.newaxis]}
     types = {"float16": 0x0402, "float32": 0x0404, "float64": 0x0408, "int8": BYTES}
     headers, names, shapes, contents = [], [], [], []

@@ -23,15 +23,10 @@ CHAINS = {"post": POST, "pre": PRE, "marian": PRE}
 
 
 def write(folder: Path, run: Run, model: Transformer) -> None:
-    """Fill a folder with model.npz, model.bin, decoder.yml and the vocabularies.
+    """Fill an empty folder with model.npz, model.bin, decoder.yml and the vocabularies.
 
-    Args:
-        folder: An empty one.
-        run: An imported run: Marian begins a translation with zeros, and runs trained here do not.
-        model: Its model.
-
-    Raises:
-        ValueError: The model has layers that Marian does not have.
+    ValueError: the model has layers that Marian does not have. Marian begins a translation with
+    zeros, as imported runs do and runs trained here do not.
     """
     settings = run.config.model
     _check(run.path, settings, model)
