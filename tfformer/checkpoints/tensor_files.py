@@ -51,7 +51,9 @@ def read_safetensors(path: Path) -> dict[str, np.ndarray]:
     if not slices:
         raise ValueError(f"{path} contains no tensors; copy the file again")
     found: dict[str, np.ndarray] = {}
-    offset = 8 + _header_length(path)
+    with path.open("rb") as binary:
+        (header_length,) = struct.unpack("<Q", binary.read(8))
+    offset = 8 + header_length
     for name, described in slices.items():
         shape = tuple(described.get_shape())
         dtype = DTYPES.get(described.get_dtype())
@@ -68,12 +70,6 @@ def read_safetensors(path: Path) -> dict[str, np.ndarray]:
 def widened(tensor: np.ndarray) -> np.ndarray:
     """Return bfloat16 as float32, and every other tensor unchanged."""
     return tensor.astype(np.float32) if tensor.dtype == ml_dtypes.bfloat16 else tensor
-
-
-def _header_length(path: Path) -> int:
-    with path.open("rb") as file:
-        (length,) = struct.unpack("<Q", file.read(8))
-    return int(length)
 
 
 def write_safetensors(path: Path, tensors: Mapping[str, np.ndarray]) -> None:

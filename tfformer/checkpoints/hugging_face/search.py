@@ -98,7 +98,11 @@ def with_search(
     words = settings.get("bad_words_ids") or []
     special = [[order.rows[number]] for number in (PAD_ID, START_ID, UNKNOWN_ID)]
     is_known = isinstance(words, list) and all(word in special for word in words)
-    left_out = _unknown(search) | {name for name in LIMITS if _is_below(settings, name, longest)}
+    left_out = _unknown(search)
+    for name in LIMITS:
+        limit = settings.get(name)
+        if isinstance(limit, int) and limit < longest:
+            left_out.add(name)
     if not is_known:
         left_out.add("bad_words_ids")
     if settings.get("early_stopping", False) not in (True, False):
@@ -126,11 +130,6 @@ def _unknown(search: Search) -> set[str]:
         for name in names
         if settings[name] != NEUTRAL.get(name) and settings[name] not in empty
     }
-
-
-def _is_below(settings: Mapping[str, Any], name: str, longest: int) -> bool:
-    limit = settings.get(name)
-    return isinstance(limit, int) and limit < longest
 
 
 def _warn(search: Search, names: set[str]) -> None:

@@ -5,7 +5,7 @@ inputs). The names also serve the way back.
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -129,37 +129,28 @@ def read_tensors(folder: Path) -> dict[str, np.ndarray]:
             return read(folder / name)
         index = folder / f"{name}{INDEX}"
         if index.is_file():
-            found: dict[str, np.ndarray] = {}
-            for shard in _shards(index):
-                found |= read(shard)
-            _check_shards(index, found)
-            return found
+            return _read_shards(index, read)
     raise ValueError(f"{folder} has neither {' nor '.join(FILES)}; copy the whole folder")
 
 
-def _weight_map(index: Path) -> dict[str, str]:
+def _read_shards(
+    index: Path, read: Callable[[Path], dict[str, np.ndarray]]
+) -> dict[str, np.ndarray]:
     weight_map = read_object(index).get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
         raise ValueError(f"{index} has no weight_map; copy it again")
-    return weight_map
-
-
-def _shards(index: Path) -> list[Path]:
-    """Return the files that an index names."""
-    names = sorted({str(name) for name in _weight_map(index).values()})
-    for name in names:
+    found: dict[str, np.ndarray] = {}
+    for name in sorted({str(name) for name in weight_map.values()}):
         if Path(name).name != name or not (index.parent / name).is_file():
             raise ValueError(f"{index} names {name!r}, which is not beside it; copy all files")
-    return [index.parent / name for name in names]
-
-
-def _check_shards(index: Path, tensors: Tensors) -> None:
-    differing = sorted(_weight_map(index).keys() ^ tensors.keys())
+        found |= read(index.parent / name)
+    differing = sorted(weight_map.keys() ^ found.keys())
     if differing:
         raise ValueError(
             f"{index} and its files differ in {differing[0]} ({len(differing)} such tensors); copy "
             "all files again"
         )
+    return found
 
 
 def check_config(path: Path, config: ForeignConfig, needed: tuple[str, ...]) -> None:
