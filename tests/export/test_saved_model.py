@@ -316,7 +316,8 @@ def test_manifest_says_what_was_written(version, translator, tiny_run):
     assert manifest["tokenizers"] == {"tokenizer.model": digest}
     settings = json.loads((tiny_run / "config.json").read_text())
     longest = {"max_length": settings["data"]["max_length"]}
-    assert manifest["decoding"] == settings["decoding"] | longest
+    form = translator.model.dialect.search()
+    assert manifest["decoding"] == settings["decoding"] | longest | form
     assert manifest["versions"]["tensorflow"] == tf.__version__
     assert (manifest["format"], manifest["dtype"]) == ("saved_model", "float32")
     assert manifest["parameters"] == translator.model.count_params()
