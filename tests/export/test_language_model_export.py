@@ -86,6 +86,7 @@ def test_manifest_and_signatures_are_those_of_the_contract(version):
     }
 
 
+@pytest.mark.nightly
 def test_without_text_only_ids_are_continued(counting_run, tmp_path):
     version = export_model(counting_run, tmp_path, with_text=False, max_length=6)
     assert list(signatures(version)) == ["continue_ids"]
