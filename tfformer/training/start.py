@@ -17,7 +17,7 @@ MAY_CHANGE_ON_RESUME = (
     "data.folder",  # on another machine; the text's digest is compared
     "data.cache",  # whose ids are compared
 )
-MAY_DIFFER = ("dropout", *(f"dialect.{name}" for name in Dialect().search()))
+SEARCH = tuple(f"dialect.{name}" for name in Dialect().search())
 OUTSIDE_THE_ENCODER = (
     "architecture",
     "num_decoder_layers",
@@ -98,7 +98,7 @@ class Initialised(Start):
 
     def settled(self, config: Config) -> Config:
         """Check the recipe against the run."""
-        _check_same_model(self.run, config, may_differ=MAY_DIFFER)
+        _check_same_model(self.run, config, may_differ=("dropout", *SEARCH))
         return settled(config.replace(tokenizer=self.run.config.tokenizer))
 
     def restore(self, model: Model, config: Config, text_digest: str) -> History:
@@ -120,7 +120,7 @@ class InitialisedEncoder(Start):
 
     def settled(self, config: Config) -> Config:
         """Check the recipe against the run."""
-        _check_same_model(self.run, config, may_differ=(*MAY_DIFFER, *OUTSIDE_THE_ENCODER))
+        _check_same_model(self.run, config, may_differ=("dropout", *OUTSIDE_THE_ENCODER, *SEARCH))
         if config.tokenizer.shared:
             raise ValueError(
                 f"{self.run.folder} is a language model of the source, whose vocabulary is not "
