@@ -390,7 +390,7 @@ def test_serve_refuses_what_it_cannot_serve(tmp_path, capsys, monkeypatch):
     assert "must have 1 to 255 characters, and hold neither a slash" in refused(
         capsys, f"a:b={tmp_path}"
     )
-    assert "--port: 65536 must be a number from 0 to 65535" in refused(
+    assert "'--port': 65536 is not in the range 0<=x<=65535" in refused(
         capsys, tmp_path, "--port", 65536
     )
     with socket.create_server(("127.0.0.1", 0)) as other:
