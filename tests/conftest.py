@@ -294,7 +294,7 @@ def server(tmp_path_factory):
 def object_store(tmp_path_factory):
     """A server of S3 on this machine; the copies of its folders lie among the tests' own files."""
     for module in ("s3fs", "moto"):
-        pytest.importorskip(module, reason="pip install 'tfformer[test]'")
+        pytest.importorskip(module, reason="pip install -e '.[test]'")
     from support.object_store import served
 
     with pytest.MonkeyPatch.context() as patch, served() as store:

@@ -6,9 +6,7 @@ from support.light_install import light
 from tfformer.cli.main import main
 from tfformer.inference.translator import Translator
 
-pytest.importorskip(
-    "ai_edge_litert", reason="LiteRT is not installed: pip install 'tfformer[litert]'"
-)
+pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed: pip install -e '.[litert]'")
 
 PAGE = (
     '<html lang="en"><body><h1>Good morning.</h1>\n<p>The <b>animal</b> is tired. See '
@@ -89,5 +87,5 @@ def test_a_verb_that_needs_tensorflow_names_the_extra(tiny_run, arguments, tmp_p
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("tfformer: this needs ")
-    assert line.endswith(", which is not installed: pip install 'tfformer[tensorflow]'")
+    assert line.endswith(", which is not installed: pip install -e '.[tensorflow]'")
     assert list(tmp_path.iterdir()) == []

@@ -16,7 +16,7 @@ from tfformer.corpora.workers import WorkersError
 from tfformer.engines import Artifact, ArtifactError
 from tfformer.version import __version__
 
-ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'tfformer[ray]'")
+ray = pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
 
 from tfformer.corpora.on_ray_job import News, PartTranslator, TranslationJob  # noqa: E402
 

@@ -260,7 +260,7 @@ def test_the_progress_of_a_corpus_is_a_share_with_rates_and_the_time_left(
 @pytest.fixture(scope="module")
 def cluster():
     """A Ray cluster of this machine, of nodes of one processor each, at first two."""
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'tfformer[ray]'")
+    pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
     from ray.cluster_utils import Cluster
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
@@ -330,7 +330,7 @@ def test_a_file_at_which_workers_of_a_cluster_die_is_left_out(cluster, tiny_run,
 )
 def test_a_mistake_is_one_line(tiny_run, corpus, tmp_path, capsys, options, message):
     if options[0] == "--ray":
-        pytest.importorskip("ray", reason="Ray is not installed: pip install 'tfformer[ray]'")
+        pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
     assert main(command(tiny_run, corpus, tmp_path / "out", *options)) == 2
     assert message in capsys.readouterr().err
 

@@ -155,7 +155,7 @@ def test_without_matplotlib_the_remedy_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(
         ValueError,
-        match=r"pictures need matplotlib; pip install 'tfformer\[plot\]' \(text and .html",
+        match=r"pictures need matplotlib; pip install -e '\.\[plot\]' \(text and .html",
     ):
         draw(EXAMPLE, tmp_path / "picture.png")
     draw(EXAMPLE, tmp_path / "page.html")

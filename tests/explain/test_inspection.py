@@ -147,9 +147,7 @@ def test_inspect_refuses_in_one_line(tmp_path, capsys):
 
 def test_without_matplotlib_nothing_is_written(tiny_run, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(
-        ValueError, match=r"pictures need matplotlib; pip install 'tfformer\[plot\]'"
-    ):
+    with pytest.raises(ValueError, match=r"pictures need matplotlib; pip install -e '\.\[plot\]'"):
         next(run_pictures.draw(Run.open(tiny_run), tmp_path / "pictures"))
     assert not (tmp_path / "pictures").exists()
 

@@ -177,6 +177,6 @@ def test_other_weights_are_not_kept(tiny_run, tmp_path, monkeypatch):
 
 def test_without_the_engine_the_message_says_how_to_install_it(tiny_run, tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r"install it with: pip install 'tfformer\[ctranslate2\]'"):
+    with pytest.raises(ValueError, match=r"install it with: pip install -e '\.\[ctranslate2\]'"):
         export_model(tiny_run, tmp_path / "models", "ctranslate2")
     assert not (tmp_path / "models").exists()

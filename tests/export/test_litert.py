@@ -31,9 +31,7 @@ from tfformer.inference.translator import Translator
 
 pytestmark = pytest.mark.slow  # an export is read back in another process
 
-pytest.importorskip(
-    "ai_edge_litert", reason="LiteRT is not installed: pip install 'tfformer[litert]'"
-)
+pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed: pip install -e '.[litert]'")
 
 SAMPLE = Path(__file__).parents[2] / "export" / "on_device" / "sample.py"
 
@@ -303,5 +301,5 @@ def test_without_litert_the_error_names_the_extra(tiny_run, tmp_path, monkeypatc
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "ai_edge_litert" else found(name)
     )
-    with pytest.raises(ValueError, match=r"pip install 'tfformer\[litert\]'"):
+    with pytest.raises(ValueError, match=r"pip install -e '\.\[litert\]'"):
         export_model(tiny_run, tmp_path / "models", "litert")

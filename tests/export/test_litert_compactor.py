@@ -13,9 +13,7 @@ from tensorflow.lite.tools import flatbuffer_utils
 
 from tfformer.export.litert import compactor as litert_compactor
 
-pytest.importorskip(
-    "ai_edge_litert", reason="LiteRT is not installed: pip install 'tfformer[litert]'"
-)
+pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed: pip install -e '.[litert]'")
 
 TABLE = np.random.default_rng(1).normal(size=(64, 32)).astype(np.float32)
 

@@ -37,7 +37,7 @@ def programs():
     if MISSING:
         pytest.skip(f"{' and '.join(MISSING)} not installed")
     pytest.importorskip(
-        "ai_edge_litert", reason="LiteRT is not installed: pip install 'tfformer[litert]'"
+        "ai_edge_litert", reason="LiteRT is not installed: pip install -e '.[litert]'"
     )
 
 

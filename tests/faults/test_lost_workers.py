@@ -187,7 +187,7 @@ def test_a_training_on_a_cluster_ends_with_the_same_bits(
 
     A training that ends before the loss of the head is noticed has its bits at once.
     """
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'tfformer[ray]'")
+    pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
     losses, resumed, same = size("cluster_losses", sample), 0, 0
     if not losses:
         pytest.skip("only scripts/faults.sh tries this")

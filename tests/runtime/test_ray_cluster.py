@@ -20,7 +20,7 @@ def connection_to(address: str, is_client: bool = False) -> SimpleNamespace:
 
 
 def test_an_address_that_is_of_no_cluster_is_left_after_the_limit(monkeypatch):
-    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'tfformer[ray]'")
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
     monkeypatch.setattr(connection, "SECONDS_TO_JOIN", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor() as threads:
         answer = threading.Event()

@@ -17,9 +17,7 @@ from tfformer.serving.served_models import ServedModel, ServedModels
 
 pytestmark = pytest.mark.slow  # an export is read back in another process
 
-pytest.importorskip(
-    "ai_edge_litert", reason="LiteRT is not installed: pip install 'tfformer[litert]'"
-)
+pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed: pip install -e '.[litert]'")
 
 
 @pytest.fixture(scope="module")

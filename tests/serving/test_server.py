@@ -404,7 +404,7 @@ def test_serve_refuses_what_it_cannot_serve(tmp_path, capsys, monkeypatch):
     )
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delitem(sys.modules, "tfformer.serving.server")
-    assert "this needs uvicorn, which is not installed: pip install 'tfformer[serve]'" in refused(
+    assert "this needs uvicorn, which is not installed: pip install -e '.[serve]'" in refused(
         capsys, tmp_path
     )
 

@@ -191,9 +191,9 @@ def test_a_wrong_address_is_refused(place, message):
 @pytest.mark.parametrize(
     ("place", "missing", "remedy"),
     [
-        ("s3://bucket/run", "s3fs", "pip install 'tfformer\\[s3\\]'"),
-        ("gs://bucket/run", "gcsfs", "pip install 'tfformer\\[gs\\]'"),
-        ("s3://bucket/run", "fsspec", "pip install 'tfformer\\[s3\\]'"),
+        ("s3://bucket/run", "s3fs", "pip install -e '\\.\\[s3\\]'"),
+        ("gs://bucket/run", "gcsfs", "pip install -e '\\.\\[gs\\]'"),
+        ("s3://bucket/run", "fsspec", "pip install -e '\\.\\[s3\\]'"),
         ("memory://run", "fsspec", "pip install 'fsspec'"),
     ],
 )

@@ -33,7 +33,7 @@ def command(tmp_path, *options) -> list[str]:
 )
 def test_a_mistake_is_one_line(tmp_path, capsys, options, message):
     if options[0] == "--ray":
-        pytest.importorskip("ray", reason="Ray is not installed: pip install 'tfformer[ray]'")
+        pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
     assert main(command(tmp_path, *options)) == 2
     assert message in capsys.readouterr().err
 
@@ -99,7 +99,7 @@ def gone() -> Exception:
 def test_a_failure_is_one_line_and_ends_each_job(
     cluster, monkeypatch, tmp_path, error, expected, message
 ):
-    errors = pytest.importorskip("ray", reason="pip install 'tfformer[ray]'").exceptions
+    errors = pytest.importorskip("ray", reason="pip install -e '.[ray]'").exceptions
 
     def get(reference):
         raise error(errors)
@@ -121,7 +121,7 @@ def test_a_failure_is_one_line_and_ends_each_job(
 @pytest.fixture
 def job():
     """The module that runs Ray Train."""
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'tfformer[ray]'")
+    pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
     from tfformer.training import on_ray_job as training_job
 
     return training_job

@@ -289,7 +289,7 @@ def _tfds_builder(name: str) -> tuple[ModuleType, Any]:
         import tensorflow_datasets as tfds
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"data source 'tfds:{name}' needs TensorFlow Datasets; pip install 'tfformer[tfds]'"
+            f"data source 'tfds:{name}' needs TensorFlow Datasets; pip install -e '.[tfds]'"
         ) from error
     try:
         return tfds, tfds.builder(name)

@@ -26,7 +26,7 @@ class Runtime(NamedTuple):
 
     engine: str  # the class, in a module of this room
     library: str
-    extra: str  # of `pip install 'tfformer[...]'`
+    extra: str  # of `pip install -e '.[...]'`
 
 
 RUNTIMES = {  # by the format of a manifest; "keras" is a run directory
@@ -202,7 +202,7 @@ def _opened(format: str, place: str, threads: int | None) -> Engine:
     except ModuleNotFoundError as error:
         raise ValueError(
             f"{place} needs {runtime.library} ({error.name} is missing); install it with: "
-            f"pip install 'tfformer[{runtime.extra}]'"
+            f"pip install -e '.[{runtime.extra}]'"
         ) from None
 
 

@@ -35,8 +35,7 @@ def empty_figure(size: tuple[float, float], **settings: Any) -> Figure:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
         raise ValueError(
-            "pictures need matplotlib; pip install 'tfformer[plot]' "
-            "(text and .html pages do without)"
+            "pictures need matplotlib; pip install -e '.[plot]' (text and .html pages do without)"
         ) from error
     figure = Figure(size, dpi=150, facecolor=PAPER, **settings)
     FigureCanvasAgg(figure)

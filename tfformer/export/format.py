@@ -102,5 +102,5 @@ def check_installed(module: str, library: str, extra: str) -> None:
     """Raise ValueError if the library of a format is not installed."""
     if importlib.util.find_spec(module) is None:
         raise ValueError(
-            f"this format needs {library}; install it with: pip install 'tfformer[{extra}]'"
+            f"this format needs {library}; install it with: pip install -e '.[{extra}]'"
         )

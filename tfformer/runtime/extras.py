@@ -26,9 +26,9 @@ def install_line(error: ModuleNotFoundError) -> str | None:
 
     Example:
         >>> install_line(ModuleNotFoundError(name="keras"))
-        "this needs keras, which is not installed: pip install 'tfformer[tensorflow]'"
+        "this needs keras, which is not installed: pip install -e '.[tensorflow]'"
     """
     module = (error.name or "").partition(".")[0]
     if module not in EXTRAS:
         return None
-    return f"this needs {module}, which is not installed: pip install 'tfformer[{EXTRAS[module]}]'"
+    return f"this needs {module}, which is not installed: pip install -e '.[{EXTRAS[module]}]'"

@@ -35,7 +35,7 @@ def connected(address: str, log_to_driver: bool) -> Any:
     try:
         import ray
     except ImportError:
-        raise ValueError("--ray needs Ray; pip install 'tfformer[ray]'") from None
+        raise ValueError("--ray needs Ray; pip install -e '.[ray]'") from None
     if address == "auto":
         address = os.environ.get("RAY_ADDRESS") or address
     if address not in ("auto", "local"):

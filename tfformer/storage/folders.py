@@ -264,7 +264,7 @@ def _store_at(address: str) -> tuple[Any, str]:
     try:
         return fsspec.url_to_fs(address, use_listings_cache=False)
     except ImportError as error:
-        remedy = f"pip install 'tfformer[{extra}]'" if extra else str(error)
+        remedy = f"pip install -e '.[{extra}]'" if extra else str(error)
         raise ValueError(f"{address} needs another package; {remedy}") from None
     except ValueError as error:
         raise ValueError(f"{address}: {error}") from None
