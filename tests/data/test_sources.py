@@ -1,11 +1,8 @@
 """Sources against files written by hand."""
 
 import gzip
-import http.server
 import io
-import os
 import sys
-import threading
 
 import pytest
 
@@ -217,15 +214,6 @@ def tfds_folder(tmp_path_factory):
         def _generate_examples(self, pairs):
             yield 0, {"en": b"not \xff text", "de": "kein Text"}
 
-    class TinyFetched(Tiny):
-        def _info(self):
-            return tfds.core.DatasetInfo(
-                builder=self, features=tfds.features.Translation(("de", "en"))
-            )
-
-        def _split_generators(self, dl_manager):
-            dl_manager.download(f"{os.environ['TINY_FETCHED']}/corpus.zip")
-
     folder = tmp_path_factory.mktemp("tfds")
     for builder in (TinyTranslation, TinySides):
         builder(data_dir=folder).download_and_prepare()
@@ -263,25 +251,6 @@ def test_tfds_names_the_version_of_a_data_set(tfds, tmp_path):
         {"tfds": "tiny_translation/1.0.0", "split": split, "languages": ("en", "de")}
         for split in ("train[:2]", "train")
     ]
-
-
-def test_tfds_that_cannot_fetch_is_one_line(tfds, monkeypatch):
-    class Missing(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(404)
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Missing) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setenv("TINY_FETCHED", f"http://127.0.0.1:{server.server_port}")
-        with pytest.raises(OSError, match=r"cannot fetch 'tiny_fetched' .*127\.0\.0\.1") as error:
-            list(reading.read_pairs("tfds:tiny_fetched", languages=("en", "de")))
-        server.shutdown()
-    assert "check network and disk, and try again" in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 def test_tfds_errors_name_what_there_is(tfds):
