@@ -55,6 +55,7 @@ UNCHANGED = {
         "<p><img alt='A  dog'> <img title=\"Say &quot;go&quot;\"> here.</p>",
     ],
     "xml": [
+        "<d>x<a><b><img/></b><c><img/></c><img/></a></d>",
         "<para>He<emphasis>llo</emphasis> there, a<x>b</x><y>c</y>d (<q>*</q>).</para>",
         '<a xml:space="preserve">  Hello   <b>there\n  you</b>  </a>',
     ],

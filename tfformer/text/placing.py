@@ -200,13 +200,13 @@ class _Source:
                 mark.end = length
             heard += len(shown)
             before = shown[-1:] or before
-            if piece.text:
-                waiting = []
-            if piece.role is Role.POINT:
-                before = ""
+            if piece.text or piece.role is Role.POINT:
                 waiting = []
             if piece.role not in (Role.TEXT, Role.COPY):
-                waiting.append(self._add(mark))
+                mark = self._add(mark)
+                waiting.append(mark)
+                if mark.role is Role.POINT:  # an element without characters, too
+                    before = ""
 
     def _add(self, mark: Mark) -> Mark:
         """Add a mark to the tree. A tag without its counterpart is a point."""
