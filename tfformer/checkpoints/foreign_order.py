@@ -57,22 +57,11 @@ class Foreign:
 
 
 def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
-    """Return a run in the order that it was imported with.
+    """Return a run's tensors and vocabularies in the order that it was imported with.
 
-    Where it has padding and begins a translation with a vector that no token of it has, as after
-    a training, that vector becomes the last row of the target.
-
-    Args:
-        run: A run, imported or trained here.
-        model: Its model.
-        with_pad: Whether the foreign vocabulary has padding: it is added to one that has none,
-            as the last row of the smaller one, and taken out of one that has it.
-
-    Returns:
-        The run's tensors and vocabularies.
-
-    Raises:
-        ValueError: The record of the import is damaged.
+    If the run has padding and begins a translation with a vector of no token, as after a training,
+    that vector becomes the last row of the target. `with_pad` tells whether the foreign vocabulary
+    has padding: it is added as the last row of the smaller vocabulary, or removed.
     """
     record = read_record(run)
     sizes = [len(record.get(name, {}).get("pieces", ())) for name in ("source", "target")]

@@ -40,21 +40,11 @@ class RowOrder:
     def of(
         cls, size: int, *, unknown: int, end: int, pad: int | None, start: int | None
     ) -> "RowOrder":
-        """Return the order that puts the special rows first.
+        """Return the order that puts the special rows first; the other rows keep their order.
 
-        The other rows keep theirs.
-
-        Args:
-            size: The number of foreign rows.
-            unknown: The foreign id of the unknown token.
-            end: The foreign id of the end token.
-            pad: The foreign id of padding; None if there is none.
-            start: The foreign id of the token that a translation begins with; None for a zero
-                embedding.
-
-        Returns:
-            The order, with a row for each foreign token, and one more for the start and for
-            padding where they have none of their own.
+        Arguments are foreign ids. Without a `start` token, translations begin with a zero
+        embedding. There is one more row for the start and for padding if they have no token of
+        their own.
 
         Example:
             >>> RowOrder.of(5, unknown=1, end=0, pad=4, start=4).rows
@@ -144,17 +134,9 @@ def _read_yaml(path: Path) -> dict[str, int | str]:
 
 
 def by_id(ids: Mapping[str, object], path: Path) -> list[str]:
-    """Return the token of each id.
+    """Return the tokens in the order of their ids, which must be 0, 1, 2, ... once each.
 
-    Args:
-        ids: Token -> id.
-        path: Their file, for messages.
-
-    Returns:
-        The tokens, in the order of their ids.
-
-    Raises:
-        ValueError: The ids are not 0, 1, 2, ... once each.
+    `path` names their file in messages.
 
     Example:
         >>> by_id({"b": 1, "a": 0}, Path("vocab.json"))

@@ -71,14 +71,7 @@ def place_name(place: Place) -> str:
 
 
 def shapes(config: ModelConfig) -> dict[Slot, tuple[int, ...]]:
-    """Return every slot of the layers with its shape.
-
-    Args:
-        config: The recipe of an encoder-decoder.
-
-    Returns:
-        Slot -> shape, kernels as (inputs, outputs).
-    """
+    """Return every slot of an encoder-decoder's layers with its shape."""
     return {
         slot: _shape(config, slot)
         for side in ("encoder", "decoder")
@@ -123,12 +116,9 @@ def _shape(config: ModelConfig, slot: Slot) -> tuple[int, ...]:
 
 
 def variables(model: Transformer) -> Iterator[tuple[keras.Variable, tuple[Place, ...]]]:
-    """Yield every variable of a model and the places of its numbers.
+    """Yield every variable of a model and the places of its numbers, which are side by side in it.
 
-    The numbers of these places lie in the variable side by side.
-
-    Args:
-        model: A model with biases in all projections.
+    The model must have biases in all projections.
     """
     embeddings = {
         SOURCE: model.source_embedding,
@@ -189,14 +179,7 @@ def _norm_variables(
 
 
 def take(model: Transformer) -> dict[Place, np.ndarray]:
-    """Return a model's numbers.
-
-    Args:
-        model: A model with biases in all projections.
-
-    Returns:
-        Place -> array.
-    """
+    """Return the arrays of a model with biases in all projections, by place."""
     found: dict[Place, np.ndarray] = {}
     for variable, places in variables(model):
         parts = np.split(np.asarray(variable), len(places), axis=-1)

@@ -64,14 +64,10 @@ def program() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one verb.
+    """Run one verb and return the exit code.
 
-    Args:
-        arguments: The words of the command line; by default those of this process.
-
-    Returns:
-        The exit code: 0, 2 after one line about a mistake that the caller can correct, 130 after
-        Ctrl-C, 141 if the reader of standard output has gone.
+    It is 0, 2 after one line about a mistake that the caller can correct, 130 after Ctrl-C, 141 if
+    the reader of standard output has gone.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     open_closed_streams()

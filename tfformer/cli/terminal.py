@@ -116,12 +116,9 @@ def check_new_file(path: str | None, overwrite: bool = False) -> None:
 
 @contextlib.contextmanager
 def output_file(path: str | None, overwrite: bool = False) -> Iterator[TextIO]:
-    """Yield a file that appears whole when the block ends well.
+    """Yield a file that appears whole when the block ends well, or standard output.
 
-    For None it is standard output.
-
-    Raises:
-        FileExistsError: `path` exists, and `overwrite` is false.
+    An existing file is an error unless `overwrite` is true.
     """
     if path is None:
         yield sys.stdout
@@ -164,12 +161,9 @@ class Progress:
 
 
 class CorpusProgress:
-    """The share of a corpus that is done, with rates and the time that is left, in one line.
+    """One line with the share of a corpus that is done, rates and the time left.
 
-    Nothing is shown if standard error is no terminal.
-
-    Args:
-        files: The files to translate.
+    It is shown only if standard error is a terminal.
     """
 
     def __init__(self, files: Sequence[Path]) -> None:

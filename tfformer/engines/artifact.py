@@ -57,16 +57,10 @@ class Artifact(NamedTuple):
     digest: str
 
     def open(self, threads: int | None = None) -> Engine:
-        """Load the artifact, maybe in another process than the one that found it.
+        """Load the artifact, possibly in another process than the one that found it.
 
-        Args:
-            threads: As in `open_engine`.
-
-        Returns:
-            The engine, which searches with `beam_size` beams unless told otherwise.
-
-        Raises:
-            ArtifactError: It cannot be loaded, or was replaced.
+        It searches with `beam_size` beams by default. An artifact that was replaced, or that cannot
+        be loaded, raises ArtifactError.
         """
         try:
             engine = _opened(self.format, self.place, threads)
@@ -88,13 +82,9 @@ def open_engine(path: str | Path, threads: int | None = None) -> Engine:
     """Open a run or an export.
 
     Args:
-        path: A run directory, the folder of an exported version, or a folder of several versions,
-            of which the newest is opened.
-        threads: Processors that LiteRT and CTranslate2 use; by default as many as there are.
-            TensorFlow follows `TF_NUM_INTRAOP_THREADS`.
-
-    Returns:
-        The engine; see `Engine`.
+        path: A run directory, an exported version, or a folder of versions, whose newest is opened.
+        threads: Processors for LiteRT and CTranslate2, by default all. TensorFlow follows
+            `TF_NUM_INTRAOP_THREADS`.
 
     Raises:
         FileNotFoundError: The run has no weights yet.
@@ -105,19 +95,14 @@ def open_engine(path: str | Path, threads: int | None = None) -> Engine:
 
 
 def find_artifact(path: str | Path, beam_size: int | None = None) -> Artifact:
-    """Find a translation model, without loading it.
+    """Find a translation model at a path of `open_engine`, without loading it.
 
-    Args:
-        path: As in `open_engine`.
-        beam_size: Number of beams; by default the artifact's own.
-
-    Returns:
-        The artifact, whose digest tells whether it is still the same later on.
+    The digest of the artifact tells whether it is the same later on.
 
     Raises:
         FileNotFoundError: The run has no weights yet.
-        ValueError: There is no artifact at `path`, it translates no text, or it has no search with
-            so many beams.
+        ValueError: There is no artifact at `path`, it does not translate text, or it has no search
+            with `beam_size` beams.
     """
     format, place = _located(path)
     if format == "keras":
@@ -150,16 +135,7 @@ def open_export(folder: Path) -> tuple[dict[str, Any], Tokenizers]:
 
 
 def exported_tokenizers(folder: Path, manifest: Mapping[str, Any]) -> Tokenizers | None:
-    """Return the tokenizers of an export; None if it has none.
-
-    Args:
-        folder: The export, after `check_files`.
-        manifest: Its manifest.
-
-    Raises:
-        ValueError: The manifest names a file that the export does not have, or that is no
-            vocabulary.
-    """
+    """Return the tokenizers of an export after `check_files`; None if it has none."""
     names = sorted(manifest.get("tokenizers") or ())  # source before target, or one for both
     if not names:
         return None

@@ -19,15 +19,7 @@ from tfformer.inference.translation import Translation
 
 
 class CTranslate2Engine(Engine):
-    """An exported version, run by CTranslate2 on the processor.
-
-    Args:
-        place: The folder of the version.
-        threads: Processors to use; by default as many as there are.
-
-    Raises:
-        ValueError: A file is not the one that was exported.
-    """
+    """An exported version, run by CTranslate2 on `threads` processors, by default all."""
 
     def __init__(self, place: str, threads: int | None = None) -> None:
         manifest, tokenizers = open_export(Path(place))

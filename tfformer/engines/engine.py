@@ -129,36 +129,18 @@ class Engine(ABC):
     def n_best(
         self, sentences: Sequence[str], beam_size: int | None = None
     ) -> list[list[Translation]]:
-        """Find the best translations of each sentence, with their scores.
+        """Return up to `beam_size` translations of each sentence with their scores, best first.
 
-        Args:
-            sentences: As in `translate`.
-            beam_size: As in `translate`.
-
-        Returns:
-            Up to `beam_size` translations of each sentence, best first; a single empty translation
-            for a blank sentence.
-
-        Raises:
-            ValueError: As in `translate`.
-            RuntimeError: The runtime fails.
+        A blank sentence has a single empty translation. Arguments and errors are those of
+        `translate`.
         """
         beam_size = beam_size or self.beam_size
         return self._search(sentences, beam_size, beam_size)
 
     def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> Arrays:
-        """Run a signature, as TensorFlow Serving's API does.
+        """Run one of `signatures`, as TensorFlow Serving's API does.
 
-        Args:
-            signature: One of `signatures`.
-            inputs: An array per input, the batch first; text is an object array of bytes.
-
-        Returns:
-            An array per output, the batch first.
-
-        Raises:
-            ValueError: The artifact refuses the inputs.
-            RuntimeError: The runtime fails.
+        Inputs and outputs are arrays with the batch first; text is an object array of bytes.
         """
         texts = [text.decode("utf-8", "replace") for text in inputs["text"]]
         if signature == GREEDY:

@@ -9,16 +9,7 @@ from tfformer.run_directory import Run
 
 
 class KerasEngine(Engine):
-    """A run of a translation model.
-
-    Args:
-        place: The run directory, or its address.
-        threads: Not used: TensorFlow follows `TF_NUM_INTRAOP_THREADS`.
-
-    Raises:
-        FileNotFoundError: A file of the run is missing.
-        ValueError: The run is damaged, or is a run of a language model.
-    """
+    """A run of a translation model; TensorFlow's threads follow `TF_NUM_INTRAOP_THREADS`."""
 
     def __init__(self, place: str, threads: int | None = None) -> None:
         run = Run.open(place)

@@ -32,14 +32,9 @@ SENTENCES = 16  # that an interpreter takes together at most
 
 
 class LitertEngine(Engine):
-    """An exported version, run by LiteRT with a thread per interpreter.
+    """An exported version, run by LiteRT with one thread per interpreter.
 
-    Args:
-        place: The folder of the version.
-        threads: Interpreters; by default one per processor, up to `MAX_INTERPRETERS`.
-
-    Raises:
-        ValueError: A file is not the one that was exported, or LiteRT cannot read the model.
+    There are `threads` interpreters; by default one per processor, up to `MAX_INTERPRETERS`.
     """
 
     def __init__(self, place: str, threads: int | None = None) -> None:
@@ -133,15 +128,7 @@ class Found(NamedTuple):
 
 
 class IdSearch:
-    """An interpreter of an export, for one thread at a time.
-
-    Args:
-        file: The LiteRT file.
-        manifest: The manifest of the export.
-
-    Raises:
-        ValueError: The file cannot be loaded.
-    """
+    """An interpreter of an export, for one thread at a time."""
 
     def __init__(self, file: Path, manifest: Mapping[str, Any]) -> None:
         self._is_static = bool(manifest.get("static"))
@@ -155,11 +142,9 @@ class IdSearch:
             ) from None
 
     def run(self, rows: Sequence[Sequence[int]], signature: str) -> Found:
-        """Translate sentences.
+        """Translate the ids of B sentences.
 
-        Args:
-            rows: The ids of B sentences, none longer than the model takes.
-            signature: `GREEDY_IDS`, which finds one translation each, or `BEAM_IDS`.
+        `GREEDY_IDS` finds one translation each, `BEAM_IDS` several.
         """
         batches = [[row] for row in rows] if self._is_static else [rows]
         found = [self._run(batch, signature) for batch in batches]

@@ -24,12 +24,7 @@ FINGERPRINT = "fingerprint.pb"
 class SavedModelEngine(Engine):
     """An exported version, or a SavedModel of another program, read by `tf.saved_model.load`.
 
-    Args:
-        place: The folder of the version.
-        threads: Not used: TensorFlow follows `TF_NUM_INTRAOP_THREADS`.
-
-    Raises:
-        ValueError: The SavedModel is damaged, or its files differ from its manifest.
+    TensorFlow's threads follow `TF_NUM_INTRAOP_THREADS`.
     """
 
     def __init__(self, place: str, threads: int | None = None) -> None:
@@ -72,10 +67,7 @@ class Session:
     """A SavedModel in a TensorFlow 1 session, which restores it as TensorFlow Serving does.
 
     `tf.saved_model.load` shares kernels between functions and finds variables by Python objects, so
-    each of the two loaders fails where the other does not.
-
-    Args:
-        folder: The folder of the version.
+    that each loader can fail where the other does not.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -101,17 +93,9 @@ def import_text_operations() -> None:
 
 
 def read_signatures(path: Path) -> dict[str, Signature]:
-    """Read the signatures of a SavedModel.
+    """Read the signatures of a `saved_model.pb` that have an input.
 
-    Args:
-        path: Its `saved_model.pb`.
-
-    Returns:
-        The signatures that take an input; without one it is an operation that TensorFlow runs
-        after loading.
-
-    Raises:
-        ValueError: The file is no SavedModel.
+    A signature without an input is an operation that TensorFlow runs after loading.
     """
     try:
         graph = saved_model_pb2.SavedModel.FromString(path.read_bytes()).meta_graphs[0]

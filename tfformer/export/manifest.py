@@ -37,15 +37,9 @@ EXAMPLES = {  # sentences with their translations, by the validation text
 
 
 def first_manifest(folder: Path, run: Run, model: TextModel) -> dict[str, Any]:
-    """Save the tokenizers beside a written artifact, and describe all files and their origin.
+    """Save the tokenizers beside a written artifact, and return the keys that every manifest has.
 
-    Args:
-        folder: The folder of the artifact.
-        run: The run, with the search of the artifact.
-        model: The model of the run.
-
-    Returns:
-        The keys of the manifest that every format has, see export/README.md.
+    export/README.md documents the keys.
     """
     form = model.model.dialect.search() if isinstance(model, Translator) else {}
     tokenizers = _tokenizer_files(model.tokenizers)

@@ -74,18 +74,11 @@ def recognises(folder: Path) -> bool:
 
 
 def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
-    """Return the checkpoint in a folder.
+    """Return the checkpoint in a folder, with every tensor checked.
 
-    Args:
-        folder: The folder with config.json, the weights, `sentencepiece.bpe.model`, for M2M100
-            vocab.json, and a file that names the tokens of languages.
-        choices: The choices of the caller, among them the two languages of the run.
-
-    Returns:
-        The checkpoint, with every tensor checked.
-
-    Raises:
-        ValueError: A file is missing, damaged or contradicts another, or a language is unknown.
+    The folder has config.json, the weights, `sentencepiece.bpe.model`, for M2M100 vocab.json, and a
+    file that names the language tokens. A file that is missing, damaged or contradicts another
+    raises ValueError.
     """
     path = folder / "config.json"
     config = read_object(path)

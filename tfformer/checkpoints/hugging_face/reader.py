@@ -65,19 +65,12 @@ def recognises(folder: Path) -> bool:
 
 
 def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
-    """Return the checkpoint in a folder.
+    """Return the checkpoint in a folder, with every tensor checked.
 
-    Args:
-        folder: The folder with config.json, the weights, vocab.json, source.spm and target.spm.
-        choices: The choices of the caller. Positions are "hf" for Hugging Face's table, "marian"
-            for the table that Marian trains with, "auto" for the table in the file, or else "hf".
-            `untied` keeps all tensors that the configuration ties and that differ.
-
-    Returns:
-        The checkpoint, with every tensor checked.
-
-    Raises:
-        ValueError: A file is missing, damaged or contradicts another.
+    The folder has config.json, the weights, vocab.json, source.spm and target.spm. Positions are
+    "hf" for Hugging Face's table, "marian" for the table that Marian trains with, "auto" for the
+    table in the file, or else "hf". `untied` keeps all tensors that the configuration ties and that
+    differ. A file that is missing, damaged or contradicts another raises ValueError.
     """
     path = folder / "config.json"
     config = read_object(path)

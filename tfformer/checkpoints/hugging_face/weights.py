@@ -97,10 +97,7 @@ class Weights(NamedTuple):
 
 
 def slot_name(slot: Slot) -> str:
-    """Return Hugging Face's name of a layer's tensor.
-
-    Args:
-        slot: The tensor's place, in a model of Transformers with Marian's or M2M100's names.
+    """Return Transformers' name of a layer's tensor, for Marian and M2M100.
 
     Example:
         >>> slot_name(Slot("decoder", 0, "cross_attention", "key", "kernel"))

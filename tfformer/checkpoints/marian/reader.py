@@ -106,11 +106,7 @@ def recognises(folder: Path) -> bool:
 
 
 def slot_name(slot: Slot, norm: str) -> str:
-    """Return Marian's name of a layer's tensor.
-
-    Args:
-        slot: The tensor.
-        norm: That of the recipe; the names of the normalisations tell whether it is "post".
+    """Return Marian's name of a layer's tensor; names of normalisations depend on `norm`.
 
     Example:
         >>> slot_name(Slot("decoder", 0, "cross_attention", "key", "kernel"), "post")
@@ -131,20 +127,13 @@ def slot_name(slot: Slot, norm: str) -> str:
 
 
 def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
-    """Return the model in a folder.
+    """Return the model in a folder, with every tensor checked.
 
-    Args:
-        folder: The folder with one `.npz` or `.bin`, the vocabularies as `.spm` or `.yml`, and for
-            `.yml` also source.spm and target.spm; decoder.yml names the files.
-        choices: The choices of the caller. Positions are "auto" for the table and the search of
-            Marian, "marian" for marian-decoder's pre-norm layers too, or "hf" for the table and the
-            search of Transformers. Marian has no `untied`, as it ties by name.
-
-    Returns:
-        The checkpoint, with every tensor checked.
-
-    Raises:
-        ValueError: A file is missing or damaged, or this package has no layers for it.
+    The folder has one `.npz` or `.bin`, the vocabularies as `.spm` or `.yml`, and for `.yml` also
+    source.spm and target.spm; decoder.yml names the files. Positions are "auto" for Marian's table
+    and search, "marian" for marian-decoder's pre-norm layers too, or "hf" for the table and the
+    search of Transformers. There is no `untied`, as Marian ties by name. A file that is missing or
+    damaged, or a layer that this package lacks, raises ValueError.
     """
     if choices.untied:
         raise ValueError("a model of Marian stores tied tensors once; leave out untied=True")

@@ -26,17 +26,10 @@ def write(
     max_length: int,
     quantization: str | None = None,
 ) -> None:
-    """Write a CTranslate2 model, which takes and gives pieces without an end token.
+    """Write a CTranslate2 model, whose inputs and outputs are pieces without an end token.
 
-    Args:
-        folder: An empty folder.
-        model: The translation model.
-        tokenizers: Its vocabularies.
-        max_length: Tokens of its longest sentence.
-        quantization: One of CTranslate2's own types, such as `int8`; None is float32.
-
-    Raises:
-        ValueError: The model has layers that CTranslate2 does not have.
+    `quantization` is one of CTranslate2's types, such as `int8`. A model with layers that
+    CTranslate2 does not have raises ValueError.
     """
     if model.norm == "marian":
         raise ValueError(

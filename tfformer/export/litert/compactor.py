@@ -35,10 +35,7 @@ class Once:
 def compact(model: schema.ModelT) -> None:
     """Make the model smaller, in place.
 
-    It is the last step before the model is written: one table may then stand in many places.
-
-    Args:
-        model: The LiteRT model.
+    This is the last step before the model is written, as tables are shared from then on.
     """
     _make_constants(model)
     _forget_inner_details(model)

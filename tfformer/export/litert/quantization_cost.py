@@ -20,18 +20,9 @@ MOST = 1_000  # sentence pairs
 def measured(
     folder: Path, run: Run, model: TextModel, quantize: str, step: Steps
 ) -> dict[str, dict[str, Any]]:
-    """Return the key `bleu` of the manifest.
+    """Return the manifest's key `bleu`: both scores, their difference and BLEU's signature.
 
-    Args:
-        folder: The folder of the LiteRT file, with its manifest.
-        run: The run.
-        model: The translator of the run.
-        quantize: The type of the weights, for the warning.
-        step: Shows a line for the step.
-
-    Returns:
-        The BLEU of both, their difference and BLEU's signature; nothing, with a warning, if the
-        recipe of the run names no validation text.
+    If the recipe of the run names no validation text, nothing is returned, with a warning.
     """
     if not run.config.data.valid:
         warnings.warn(

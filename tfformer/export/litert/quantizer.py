@@ -46,13 +46,7 @@ class RowScales(schema.QuantizationParametersT):
 
 
 def quantize(model: schema.ModelT) -> None:
-    """Quantise weights in place.
-
-    The weights are float32 matrices of which every use is a product or a look-up.
-
-    Args:
-        model: The LiteRT model.
-    """
+    """Quantise, in place, the float32 matrices that are used only in products and look-ups."""
     quantized: dict[int, tuple[int, RowScales]] = {}  # buffer -> its int8 buffer, its scales
     zeros: Zeros = {}
     for subgraph in model.subgraphs:

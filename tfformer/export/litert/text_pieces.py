@@ -22,10 +22,7 @@ INSTEAD = "leave out --text and use the files *.pieces.json beside the model"
 def check(tokenizers: Tokenizers) -> None:
     """Raise ValueError if TF Text's operators cannot segment text in LiteRT.
 
-    They do not know pieces of bytes, nor all rules and pieces of imported vocabularies.
-
-    Args:
-        tokenizers: The tokenizers of a run, imported or not.
+    They do not support byte pieces, nor all rules and pieces of imported vocabularies.
     """
     for tokenizer in (tokenizers.source, tokenizers.target):
         if not isinstance(tokenizer, PieceTokenizer):
@@ -57,11 +54,10 @@ def _check_trained(tokenizer: Tokenizer) -> None:
 
 
 def source_ids(tokenizers: Tokenizers) -> list[int]:
-    """Return the ids of the pieces that the operators cut the source into.
+    """Return the ids of the pieces into which the operators cut the source.
 
-    Args:
-        tokenizers: The tokenizers of a run. A list of two languages' pieces has some that the
-            source's SentencePiece model lacks: their characters count as unknown in LiteRT.
+    A list with two languages' pieces has some that the source's SentencePiece model lacks; their
+    characters are unknown in LiteRT.
     """
     tokenizer = tokenizers.source
     own = _normal(tokenizer) if isinstance(tokenizer, PieceTokenizer) else None
@@ -74,14 +70,9 @@ def source_ids(tokenizers: Tokenizers) -> list[int]:
 
 
 def source_model(tokenizers: Tokenizers) -> bytes:
-    """Return the model that cuts the source.
+    """Return the bytes of the SentencePiece model that cuts the source.
 
-    Args:
-        tokenizers: The tokenizers of a run.
-
-    Returns:
-        The bytes of a SentencePiece model. Pieces that the run has no id for stand behind the
-        others and mean the unknown one.
+    Pieces without an id in the run come last and mean the unknown piece.
     """
     tokenizer = tokenizers.source
     if isinstance(tokenizer, Tokenizer):
@@ -95,16 +86,7 @@ def source_model(tokenizers: Tokenizers) -> bytes:
 
 
 def target_model(tokenizers: Tokenizers) -> bytes:
-    """Return the model that joins the pieces of the target.
-
-    Every piece of the run has its text.
-
-    Args:
-        tokenizers: The tokenizers of a run.
-
-    Returns:
-        The bytes of a SentencePiece model.
-    """
+    """Return the bytes of the SentencePiece model that joins the target's pieces."""
     tokenizer = tokenizers.target
     if isinstance(tokenizer, Tokenizer):
         return tokenizer.model

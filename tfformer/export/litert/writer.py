@@ -29,14 +29,9 @@ BLANK = "\u2581"  # the piece of a blank alone
 
 
 def write(path: Path, translator: TextModel, quantize: str, static: bool, with_text: bool) -> None:
-    """Write a new LiteRT file.
+    """Write a LiteRT file of a translator; with several beams the file has a beam search.
 
-    Args:
-        path: The file.
-        translator: The translator; with several beams the file has a beam search.
-        quantize: "none", "int8" or "float16".
-        static: Whether all shapes are fixed.
-        with_text: Whether to write a signature over text (dynamic files only).
+    A signature over text requires a dynamic file.
     """
     assert isinstance(translator, Translator)
     holder = tf.Module()
@@ -60,9 +55,7 @@ def write(path: Path, translator: TextModel, quantize: str, static: bool, with_t
 
 
 def widths(max_length: int) -> list[int]:
-    """Return the source lengths of a static file's signatures.
-
-    They are 16, 32, 64, ..., `max_length`.
+    """Return the source lengths of a static file's signatures: 16, 32, 64, ..., `max_length`.
 
     Example:
         >>> widths(40)
