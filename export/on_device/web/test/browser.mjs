@@ -28,7 +28,7 @@ const server = createServer(async (request, response) => {
 await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
 const address = `http://127.0.0.1:${server.address().port}/`;
 
-const browser = await puppeteer.launch({ executablePath: chromium, args: ["--no-sandbox"], protocolTimeout: TIMEOUT_MS * 5 });
+const browser = await puppeteer.launch({ executablePath: chromium, args: ["--no-sandbox"], timeout: TIMEOUT_MS, protocolTimeout: TIMEOUT_MS * 5 });
 try {
   console.log(JSON.stringify(await look()));
 } finally {
