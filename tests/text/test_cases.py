@@ -60,6 +60,7 @@ UNCHANGED = {
         '<a xml:space="preserve">  Hello   <b>there\n  you</b>  </a>',
     ],
     "markdown": [
+        "$$ a\n$$ a\n" * 2,
         r"(**\[RFC5322]**). See the [API](x)s and **N**eural **N**etworks.",
         "彼は**東京**に行く。我在[北京](x)工作。",
         "See [https://x.org/a](y)and more, **a**b*c*d `e`f ~~g~~h.",

@@ -565,7 +565,8 @@ def test_pieces_are_cut_within_words_and_markup_goes_on():
 )
 def test_long_and_deep_documents_come_back_in_time(format, text):
     """Where the time grew with the square, they would take hours; where tags recurred, fail."""
-    assert translate_text(text, same, format) == text
+    is_same = translate_text(text, same, format) == text  # pytest would take hours to compare them
+    assert is_same
 
 
 def test_control_characters_come_back_from_markdown():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -83,14 +84,25 @@ class MarkedSentence(NamedTuple):
         return any(piece.role is Role.TEXT and LETTER.search(piece.text) for piece in self.pieces)
 
     def shown(self) -> Iterator[tuple[Piece, str]]:
-        """Yield each piece with the characters of `text` that it contributes."""
+        """Yield each piece with the characters of `text` that it contributes.
+
+        Of two spaces side by side, a protected word loses its own: its markup contains it.
+        """
         before = ""
-        for piece in self.pieces:
+        for number, piece in enumerate(self.pieces):
             shown = piece.text if self.keeps_spaces else SPACES.sub(" ", piece.text)
-            if before == " " and not self.keeps_spaces:
-                shown = shown.removeprefix(" ")
+            if not self.keeps_spaces:
+                if before == " ":
+                    shown = shown.removeprefix(" ")
+                if piece.role is Role.COPY and SPACE.match(self._text_behind(number)):
+                    shown = shown.removesuffix(" ")
             yield piece, shown
             before = shown[-1:] or before
+
+    def _text_behind(self, number: int) -> str:
+        """The first visible characters behind a piece."""
+        behind = itertools.islice(self.pieces, number + 1, None)
+        return next((piece.text for piece in behind if piece.text), "")
 
     def copies(self) -> Iterator[Span]:
         """Yield the start and the end in `text` of each protected word."""
