@@ -435,7 +435,7 @@ def test_a_run_is_never_overwritten(folder, tmp_path):
 
 def test_the_command_line_names_its_own_option_for_a_file_in_the_way(folder, capsys):
     assert main(["import", str(folder), "--run-dir", str(folder / "config.json")]) == 2
-    assert "choose another --run-dir" in capsys.readouterr().err
+    assert "choose another folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("is_dangling", [False, True])

@@ -120,7 +120,7 @@ def test_a_run_that_was_imported_for_one_pair_is_read(imported, tmp_path):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"source_language": None}, "unless told otherwise; it has en, fr, de"),
+        ({"source_language": None}, "a multilingual model needs --languages SOURCE TARGET"),
         ({"target_language": "xx"}, "'xx' is not known; the model has en, fr, de"),
         ({"positions": "hf"}, "has one table of positions; leave out --positions"),
     ],

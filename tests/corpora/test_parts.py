@@ -90,7 +90,7 @@ def test_a_link_that_leads_nowhere_is_named(tmp_path):
         find_parts(str(tmp_path), tmp_path / "out")
 
 
-@pytest.mark.parametrize("name", ["translation.json", "a.bad.tsv", ".lock", ".exports"])
+@pytest.mark.parametrize("name", ["translation.json", "a.bad.tsv", ".lock"])
 def test_the_names_of_a_jobs_own_files_are_refused(tmp_path, name):
     (tmp_path / name).touch()
     with pytest.raises(ValueError, match="has the name of a file that a job writes"):

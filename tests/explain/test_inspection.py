@@ -133,7 +133,7 @@ def test_a_language_model_has_one_vocabulary_and_only_the_look_ahead_mask(
 def test_a_file_is_no_folder_for_pictures(tiny_run, tmp_path, capsys):
     (tmp_path / "notes").write_text("mine")
     assert main(["inspect", str(tiny_run), "--output", str(tmp_path / "notes")]) == 2
-    assert "notes is a file, not a folder; choose another --output" in capsys.readouterr().err
+    assert "notes is a file, not a folder; choose another folder" in capsys.readouterr().err
     assert (tmp_path / "notes").read_text() == "mine"
 
 

@@ -97,12 +97,14 @@ def test_translations_are_those_of_the_run(version, translator, beam_size):
 
 
 def test_the_command_line_translates_without_tensorflow(version, translator):
-    text = "".join(sentence + "\n" for sentence in SENTENCES)
+    is_long = translator.encode(SENTENCES).is_truncated
+    sentences = [one for one, cut in zip(SENTENCES, is_long, strict=True) if not cut]
+    text = "".join(sentence + "\n" for sentence in sentences)
     done = light("translate", version, "--beam-size", 1, text=text)
     assert (done.returncode, done.stderr) == (0, "")
-    own = translator.translate(SENTENCES, beam_size=1)
+    own = translator.translate(sentences, beam_size=1)
     same = sum(a == b for a, b in zip(own, done.stdout.splitlines(), strict=True))
-    assert same >= 0.99 * len(SENTENCES)
+    assert same >= 0.99 * len(sentences)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -82,7 +82,7 @@ def test_a_tokenizer_of_another_size_is_refused():
 
 def test_an_unknown_format_is_refused(tmp_path):
     translator = Translator(untrained_transformer(), letters_tokenizer())
-    with pytest.raises(ValueError, match="format='onnx' is not known; choose one of ctranslate2"):
+    with pytest.raises(ValueError, match="format='onnx' is not known; choose one of saved_model"):
         translator.export(tmp_path, format="onnx")
 
 

@@ -131,7 +131,8 @@ def test_the_manifest_runs_a_command_of_ours_on_as_many_processors_as_its_machin
     assert (manifest["apiVersion"], manifest["kind"]) == ("ray.io/v1", "RayJob")
     program, *words = shlex.split(manifest["spec"]["entrypoint"])
     verb = cli.program.commands[words[0]]
-    options, [run], _ = verb.make_parser(click.Context(verb)).parse_args(words[1:])
+    options, _, _ = verb.make_parser(click.Context(verb)).parse_args(words[1:])
+    run = options["run"]
     assert (program, verb.name) == ("tfformer", "translate")
     assert "--ray" in words
 

@@ -26,7 +26,7 @@ def command(tmp_path, *options) -> list[str]:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--workers", "2"], "--workers goes with --ray"),
+        (["--workers", "2"], "--workers needs --ray"),
         (["--ray", "nowhere"], "--ray nowhere must be HOST:PORT, ray://HOST:PORT or local"),
         (["--ray", "127.0.0.1:1"], "there is no Ray cluster at 127.0.0.1:1"),
     ],

@@ -630,7 +630,11 @@ def test_validation_comes_every_n_epochs_and_at_the_end_and_only_the_best_is_kep
     corpus, tmp_path, monkeypatch
 ):
     scripted = iter([5.0, 9.0, 7.0, 8.0])
-    monkeypatch.setattr(evaluation, "scores", lambda *_: {"bleu": next(scripted), "chrf": 0.0})
+    monkeypatch.setattr(
+        evaluation, "scores", lambda *_, **__: {"bleu": next(scripted), "chrf": 0.0}
+    )
+        evaluation, "scores", lambda *_, **__: {"bleu": next(scripted), "chrf": 0.0}
+    )
     config = config_for(corpus, epochs=5, validate_every=2)
     with monkeypatch.context() as patch:
         at_step(patch, 4 * 8 + 2, kill)
@@ -684,7 +688,7 @@ def printed(corpus, tmp_path_factory) -> list[str]:
     values["data"]["max_length"] = 8
     run, text = tmp_path_factory.mktemp("printed") / "run", io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(text):
-        patch.setattr(evaluation, "scores", lambda *_: {"bleu": 0.0, "chrf": 1.0})
+        patch.setattr(evaluation, "scores", lambda *_, **__: {"bleu": 0.0, "chrf": 1.0})
         with pytest.warns(UserWarning, match="had more than 7 tokens"):
             train(Config.from_dict(values), run)
     return text.getvalue().splitlines()

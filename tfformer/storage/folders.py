@@ -259,8 +259,8 @@ def _store_at(address: str) -> tuple[Any, str]:
     try:
         import fsspec
     except ImportError:
-        remedy = f"tfformer[{extra}]" if extra else "fsspec"
-        raise ValueError(f"{address} needs fsspec; pip install '{remedy}'") from None
+        remedy = f"-e '.[{extra}]'" if extra else "'fsspec'"
+        raise ValueError(f"{address} needs fsspec; pip install {remedy}") from None
     try:
         return fsspec.url_to_fs(address, use_listings_cache=False)
     except ImportError as error:

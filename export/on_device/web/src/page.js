@@ -27,6 +27,8 @@ async function start() {
   worker.onmessage = ({ data }) => (data.request === undefined ? onState(data) : waiting.get(data.request)?.(data));
   worker.onerror = (event) => say(event.message || "the page's program cannot be loaded; reload the page", true);
   source.addEventListener("input", () => {
+    requests++; // what is being translated is no longer wanted
+    translation.setAttribute("aria-busy", "true");
     fill(mirror, [{ text: source.value }]); // no sentence is marked until it is known
     fit(source);
     clearTimeout(timer);
