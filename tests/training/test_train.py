@@ -633,8 +633,6 @@ def test_validation_comes_every_n_epochs_and_at_the_end_and_only_the_best_is_kep
     monkeypatch.setattr(
         evaluation, "scores", lambda *_, **__: {"bleu": next(scripted), "chrf": 0.0}
     )
-        evaluation, "scores", lambda *_, **__: {"bleu": next(scripted), "chrf": 0.0}
-    )
     config = config_for(corpus, epochs=5, validate_every=2)
     with monkeypatch.context() as patch:
         at_step(patch, 4 * 8 + 2, kill)
