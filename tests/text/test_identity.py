@@ -65,6 +65,7 @@ def without_tags(text: str) -> str:
 )
 @example(("html", "dog<b><img><b>it?Dog</b></b>"))  # the tags end in another sentence
 @example(("html", "<b>it?Dog</b><b><img></b>"))
+@example(("text", "a@b.orga@b.orga@b.orga@b.org"))  # addresses without a space between them
 def test_a_document_comes_back_but_for_collapsed_white_space(document):
     format, text = document
     found = translate_text(text, list, format)

@@ -179,10 +179,10 @@ class _Source:
         while self._open:
             self._close(None)
         self.marks = self._levels[0]
-        spans = {
+        self.names = {
             (copy.start, copy.start + len(copy.text)): name for name, copy in self.copies.items()
         }
-        self.characters = _contracted(self.heard, spans)
+        self.characters = _contracted(self.heard, self.names)
 
     def _read(self, sentence: MarkedSentence, names: Iterator[str]) -> None:
         heard = length = 0
@@ -271,6 +271,8 @@ def _contracted(text: str, names: Mapping[Span, str]) -> list[Character]:
 
 def _with_copies(translation: str, source: _Source) -> list[Character]:
     """Return the characters of a translation with its protected words as names."""
+    if len(translation) == len(source.heard) and translation.casefold() == source.heard.casefold():
+        return _contracted(translation, source.names)  # rule 1
     alike: defaultdict[str, list[str]] = defaultdict(list)
     for name, copy in source.copies.items():
         alike[" ".join(copy.text.casefold().split())].append(name)
