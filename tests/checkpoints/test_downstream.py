@@ -53,7 +53,7 @@ def test_a_saved_model_translates_text_without_an_initialisation_of_its_own(
     assert {"source.pieces.json", "target.pieces.json"} <= manifest["files"].keys()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_model_as_marian_decoder_computes_it_goes_to_a_phone(marian_model, tmp_path):
     run = import_model(marian_model("pre"), tmp_path / "run", positions="marian")
     texts = ["we see the dog.", "thank you.", "the girl is big."]
@@ -98,7 +98,7 @@ def test_a_litert_file_of_a_model_of_marian_begins_with_zeros(marian_model, tmp_
     assert found == Translator.load(run).translate(SOURCES[:4], beam_size=1)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_marians_limit_of_a_length_goes_into_every_export(marian_model, tmp_path):
     """The end is never likely here, so that each translation has twice the source's tokens."""
     folder = marian_model("shared")
@@ -124,7 +124,7 @@ def test_marians_limit_of_a_length_goes_into_every_export(marian_model, tmp_path
     export_to_ctranslate2(run, tmp_path / "ctranslate2", max_length=32, samples=SOURCES[:2])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_multilingual_run_has_its_languages_in_every_export(imported, loaded, tmp_path):
     """The server's graph and the client on the device put the tokens of the languages in."""
     run, texts = imported("M2M"), [*answers("M2M").texts["sentences"][:6], ""]
@@ -212,7 +212,7 @@ def test_a_recipes_vocabulary_that_the_operators_cut_otherwise_is_refused(settin
         text_pieces.check(Tokenizers(tokenizer, tokenizer))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_browser_looks_pieces_up_in_the_list(imported, loaded, tmp_path):
     """With codes, also an unknown one, and unusual characters.
 
@@ -286,7 +286,7 @@ def test_an_imported_run_goes_on_with_its_training(imported, tmp_path):
     )  # padding and start are never generated after training either
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_multilingual_run_that_went_on_keeps_its_languages(imported, tmp_path):
     """The recipe names none: they are those of the vocabulary."""
     run = tuned(imported("M2M"), tmp_path, steps=2, languages=None)

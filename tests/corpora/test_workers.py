@@ -271,7 +271,7 @@ def cluster():
         cluster.shutdown()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_cluster_that_loses_a_machine_and_gets_another_translates_as_one_process(
     cluster, tiny_run, expected, tmp_path
 ):

@@ -15,16 +15,16 @@ from tfformer.inference.translator import Translator
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Tokenizers
 
-pytestmark = pytest.mark.slow  # the SavedModel is read in another process
+pytestmark = pytest.mark.nightly  # each writes a SavedModel and reads it in another process
 
 PAIRS = list(itertools.islice(read_pairs("phrasebook:train"), 400))
 SENTENCES = [source for source, _ in PAIRS[:24]]
-KINDS = [  # all of them by night
-    pytest.param({}, marks=pytest.mark.nightly, id="unigram"),
-    pytest.param({"model_type": "bpe"}, id="bpe"),
-    pytest.param({"normalization": "nfkc"}, marks=pytest.mark.nightly, id="nfkc"),
-    pytest.param({"normalization": "identity"}, marks=pytest.mark.nightly, id="identity"),
-    pytest.param({"byte_fallback": True}, marks=pytest.mark.nightly, id="byte_fallback"),
+KINDS = [
+    {},
+    {"model_type": "bpe"},
+    {"normalization": "nfkc"},
+    {"normalization": "identity"},
+    {"byte_fallback": True},
 ]
 
 
@@ -48,7 +48,7 @@ def exported_alike(translator: Translator, folder: Path) -> Path:
     return version
 
 
-@pytest.mark.parametrize("settings", KINDS)
+@pytest.mark.parametrize("settings", KINDS, ids=str)
 def test_each_language_is_cut_and_joined_by_its_own_vocabulary(settings, cpp_loader, tmp_path):
     translator = translator_of(trained_on(PAIRS, **settings))
     greedy = translator.translate(SENTENCES, beam_size=1)
@@ -57,7 +57,6 @@ def test_each_language_is_cut_and_joined_by_its_own_vocabulary(settings, cpp_loa
     assert cpp_loader(version, "serving_default", SENTENCES) == greedy
 
 
-@pytest.mark.nightly
 def test_an_imported_checkpoint_with_two_models_scores_targets_by_the_second(tmp_path):
     import_model(checkpoint("A", tmp_path), tmp_path / "run")
     exported_alike(Translator.load(tmp_path / "run"), tmp_path / "saved")

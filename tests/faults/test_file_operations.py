@@ -223,7 +223,7 @@ def test_export(faulty, place, kind, tiny_run, export_format):
 @pytest.mark.slow
 @kinds
 def test_train(faulty, place, kind, smallest_config):
-    """Every state of the folder is resumed once, or begun again: to the same bits."""
+    """Every state that a kill leaves is whole; those of the sample are resumed to the same bits."""
     recipe = place / "recipe.yaml"
     recipe.write_text(json.dumps(smallest_config.to_dict()))
 
@@ -232,22 +232,30 @@ def test_train(faulty, place, kind, smallest_config):
 
     states = set()
     for folder, _ in tried(faulty, arguments, place, kind):
-        is_run = (folder / "config.json").is_file()
-        if is_run:
-            check_run(Run.open(folder))
-        else:
-            check_free(folder)
+        check_whole(folder)
         if (found := state(folder)) in states:
             continue
         states.add(found)
-        again = faulty.run([*arguments(folder), *["--resume"] * is_run], folder)
+        resume = ["--resume"] if is_run(folder) else []
+        again = faulty.run([*arguments(folder), *resume], folder)
         assert again.code == 0, again.printed
         assert_same_training(folder, place / "first")
         assert leavings(folder) == []
     record(f"  states of the folder, {NAMES[kind]}", f"{len(states)}, all end bitwise equal")
+    for folder in place.glob("at *"):  # the states outside the sample
+        check_whole(folder)
 
 
-def check_run(run: Run) -> None:
+def is_run(folder: Path) -> bool:
+    return (folder / "config.json").is_file()
+
+
+def check_whole(folder: Path) -> None:
+    """A folder that is no run yet can be used again; a run opens with all its files whole."""
+    if not is_run(folder):
+        check_free(folder)
+        return
+    run = Run.open(folder)
     run.history()
     if run.weights.exists():
         run.check_weights()

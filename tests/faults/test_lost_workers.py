@@ -117,7 +117,7 @@ def place(request, tmp_path) -> str:
     return request.getfixturevalue("object_store").bucket("lost-workers")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_killed_worker_costs_nothing_but_time(recipe, undisturbed, place):
     draw, same = random.Random(os.urandom(8)), 0
     where = "a store" if "://" in place else "a folder"

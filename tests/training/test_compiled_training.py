@@ -48,7 +48,7 @@ def test_the_losses_of_fifty_steps_are_those_without_xla():
     assert plain[-1] < 0.9 * plain[0]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_training_compiles_one_program_for_each_shape(tmp_path):
     """XLA stores each program in a file."""
     for language in ("en", "de"):

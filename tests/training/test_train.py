@@ -227,7 +227,7 @@ def test_a_longer_recipe_resumes_a_finished_mixture_in_a_cache_as_one_in_memory(
                 np.testing.assert_array_equal(resumed[name], expected[name])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_run_may_go_on_with_its_text_and_cache_elsewhere(corpus, mixed, first_epoch, tmp_path):
     moved = shutil.copytree(corpus, tmp_path / "moved")
     train(mixture(moved, tmp_path / "other"), first_epoch, resume=True, report=silent)
@@ -286,7 +286,11 @@ def plain(corpus, tmp_path_factory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("settings", "shards"), [({"jit_compile": True}, set()), ({"shards": 2}, {0, 1})]
+    ("settings", "shards"),
+    [
+        pytest.param({"jit_compile": True}, set(), marks=pytest.mark.nightly),
+        ({"shards": 2}, {0, 1}),
+    ],
 )
 def test_a_run_compiled_by_xla_or_in_shards_has_the_losses_of_a_plain_one(
     corpus, plain, tmp_path, monkeypatch, settings, shards
@@ -494,7 +498,7 @@ def test_a_language_model_trains_and_keeps_its_best_weights_like_a_translator(la
     assert (result["best_epoch"], result["val_bits_per_byte"]) == (3, round(bits[-1], 4))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_killed_language_model_resumes_like_a_translator(corpus, language_runs, tmp_path):
     run = Path(shutil.copytree(language_runs / "killed", tmp_path / "run"))
     assert len(losses(run)) == 1
