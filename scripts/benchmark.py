@@ -10,7 +10,6 @@ scripts/benchmark.py train      training tokens per second, beside keras-hub, Ke
 scripts/benchmark.py gpu        training and decoding on a GPU, beside PyTorch and Transformers
 scripts/benchmark.py on-device  the LiteRT file beside CTranslate2 int8: tokens per second, memory,
                                 cold start
-scripts/benchmark.py corpus     a corpus by one worker, by two, on Ray, by other loops
 scripts/benchmark.py serve      sentences per second that several clients get from `tfformer serve`
 
 A measurement is the module of that name in scripts/benchmarks; --help after its name tells its
