@@ -11,7 +11,7 @@ from support.faults import check_without
 from tfformer.cli.main import main
 from tfformer.data import phrasebook
 
-CORPUS = [sys.executable, "-m", "tfformer", "corpus", "phrasebook", "--overwrite", "--output"]
+CORPUS = [sys.executable, "-m", "tfformer", "corpus", "phrasebook", "--output"]
 
 
 @pytest.fixture(scope="module")
@@ -30,20 +30,19 @@ def test_two_that_write_one_corpus_leave_a_whole_one(whole, tmp_path):
     both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     for process in both:
         _, printed = process.communicate(timeout=300)
-        assert process.returncode == 0, printed
+        assert process.returncode == 0 or "exist" in printed, printed
     assert found(tmp_path / "corpus") == whole
 
 
 @pytest.mark.slow
-def test_a_corpus_replaces_links_and_does_not_follow_them(whole, tmp_path):
+def test_a_corpus_does_not_follow_links(whole, tmp_path):
     folder, outside = tmp_path / "corpus", tmp_path / "outside"
     folder.mkdir()
     outside.mkdir()
     for name in whole:
         (outside / name).write_text("mine")
         (folder / name).symlink_to(outside / name)
-    assert main([*CORPUS[3:], str(folder)]) == 0
-    assert found(folder) == whole
+    assert main([*CORPUS[3:], str(folder)]) == 2
     left = {path.name: path.read_text() for path in outside.iterdir()}
     check_without("files outside touched", left == dict.fromkeys(whole, "mine"), left)
 

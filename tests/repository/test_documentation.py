@@ -49,6 +49,7 @@ NOT_RUN = {
     "kubectl": "there is no Kubernetes; test_examples.py reads the manifest and its command",
     "docker": "there is no Docker where the tests run",
     "MODEL=phrasebook EXPORT=": "there is no Docker where the tests run",
+    "tfformer import Helsinki-NLP/": "tests/checkpoints/test_hub.py runs it with a local hub",
     "cd export/on_device/web": "needs the network; the first web export does the same",
     "tfformer train recipe.yaml --run-dir /shared": "tests/faults/test_lost_workers.py runs it",
     "tfformer train recipe.yaml --run-dir s3://": "tests/faults/test_remote_runs.py runs it",

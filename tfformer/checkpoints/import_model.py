@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tfformer.checkpoints.checkpoint import Checkpoint, Choices
 from tfformer.checkpoints.foreign_files import is_zip, unpack
+from tfformer.checkpoints.hub import fetch_model, is_hub_name
 from tfformer.checkpoints.hugging_face import m2m100
 from tfformer.checkpoints.hugging_face import reader as hugging_face
 from tfformer.checkpoints.marian import reader as marian
@@ -29,12 +30,14 @@ def import_model(
     normalize: str = "none",
     source_language: str | None = None,
     target_language: str | None = None,
+    revision: str | None = None,
 ) -> Path:
     """Write another toolkit's translation model as a run directory.
 
     Args:
         path: The folder of a Marian, M2M100 or NLLB checkpoint of Hugging Face, or of a model of
-            Marian itself, or the zip of one.
+            Marian itself, or the zip of one; or the name of such a model on the Hugging Face hub,
+            as "Helsinki-NLP/opus-mt-en-de", which is downloaded.
         run_dir: The new run; must be new or empty.
         positions: The table of positions, and the beam: "marian" as marian-decoder has them, "hf"
             as Transformers and CTranslate2 decode, "auto" as the toolkit of the format does. A
@@ -46,6 +49,7 @@ def import_model(
         source_language: The language that the run of a multilingual model (M2M100, NLLB)
             translates from unless told otherwise, such as "en" or "eng_Latn".
         target_language: The language that it translates into.
+        revision: The branch, tag or commit of a model of the hub; None for `main`.
 
     Returns:
         The run directory, for `Translator.load` and everything else that takes a run.
@@ -54,30 +58,33 @@ def import_model(
         FileExistsError: `run_dir` is not empty.
         ValueError: The checkpoint is damaged, incomplete, or of an unknown kind. Nothing is
             written then.
+        OSError: The hub cannot be reached, and the model is not in the cache.
 
     Example:
         >>> import tfformer
-        >>> tfformer.import_model("no/folder", "runs/new")  # doctest: +ELLIPSIS
+        >>> tfformer.import_model("nowhere", "runs/new")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
             ...
-        ValueError: no/folder is neither a folder nor a zip; nothing is downloaded, so ...
+        ValueError: nowhere is neither a folder nor a zip; ...
     """
     choices = Choices(positions, untied, normalize, source_language, target_language)
-    with checkpoint_at(path, run_dir, choices) as checkpoint:
+    with checkpoint_at(path, run_dir, choices, revision) as checkpoint:
         from tfformer.checkpoints.run_writer import write_run
 
         return write_run(checkpoint, Path(run_dir))
 
 
 @contextmanager
-def checkpoint_at(path: str | Path, run_dir: str | Path, choices: Choices) -> Iterator[Checkpoint]:
+def checkpoint_at(
+    path: str | Path, run_dir: str | Path, choices: Choices, revision: str | None = None
+) -> Iterator[Checkpoint]:
     """Yield a checkpoint, read and checked except for the numbers themselves.
 
     A zip is unpacked beside the run for as long as needed. Errors as of `import_model`.
     """
-    place = Path(path)
-    _check_paths(place, Path(run_dir))
     choices.check()
+    _check_run_dir(Path(run_dir))
+    place = _found(path, revision)
     if not is_zip(place):
         yield _read(place, place, choices)
         return
@@ -90,20 +97,30 @@ def checkpoint_at(path: str | Path, run_dir: str | Path, choices: Choices) -> It
             raise ValueError(str(error).replace(str(unpacked), str(place))) from error
 
 
-def _check_paths(path: Path, run_dir: Path) -> None:
+def _check_run_dir(run_dir: Path) -> None:
     if run_dir.is_symlink():
         raise FileExistsError(f"{run_dir} is a link; give the folder itself as --run-dir")
     if run_dir.exists() and not (run_dir.is_dir() and not any(run_dir.iterdir())):
         raise FileExistsError(
             f"{run_dir} exists and is not an empty folder; choose another --run-dir"
         )
+
+
+def _found(model: str | Path, revision: str | None) -> Path:
+    """Return the folder or zip of a model, which is downloaded if its name is of the hub."""
+    if is_hub_name(model):
+        return fetch_model(str(model), revision)
+    if revision is not None:
+        raise ValueError(f"--revision needs a model of the hub, and {model} is none; leave it out")
+    path = Path(model)
     if not path.exists():
         raise ValueError(
-            f"{path} is neither a folder nor a zip; nothing is downloaded, so fetch the checkpoint "
-            "first"
+            f"{path} is neither a folder nor a zip; a model of the hub is named as "
+            "Helsinki-NLP/opus-mt-en-de"
         )
     if path.is_file() and path.suffix in WEIGHTS:
         raise ValueError(f"{path} is one file of a checkpoint; give its folder, {path.parent}")
+    return path
 
 
 def _read(folder: Path, origin: Path, choices: Choices) -> Checkpoint:

@@ -15,10 +15,21 @@ if TYPE_CHECKING:
     from tfformer.checkpoints.checkpoint import Checkpoint
 
 
-@click.command("import", epilog=examples(["tfformer import opus-mt-en-de --run-dir runs/opus"]))
-@click.argument("model", metavar="PATH")
+@click.command(
+    "import",
+    epilog=examples(
+        [
+            "tfformer import Helsinki-NLP/opus-mt-en-de --run-dir runs/opus",
+            "tfformer import m2m100_418M --run-dir runs/m2m --languages en de",
+        ]
+    ),
+)
+@click.argument("model")
 @click.option(
     "--run-dir", type=NewFolder(), required=True, metavar="DIR", help="The new run: empty or new."
+)
+@click.option(
+    "--revision", metavar="NAME", help="Branch, tag or commit of the hub.  [default: main]"
 )
 @click.option(
     "--positions",
@@ -36,14 +47,15 @@ if TYPE_CHECKING:
 def import_model(
     model: str,
     run_dir: str,
+    revision: str | None,
     positions: str,
     normalize: str,
     languages: tuple[str | None, str | None],
 ) -> None:
     """Turn another toolkit's model (Marian, M2M100, NLLB) into a run.
 
-    PATH is the folder or zip of a Hugging Face or Marian checkpoint. The languages become those of
-    the run.
+    MODEL is the folder or zip of a Hugging Face or Marian checkpoint, or a name on the Hugging Face
+    hub. The languages become those of the run.
     """
     from tfformer.checkpoints.checkpoint import Choices
     from tfformer.checkpoints.import_model import checkpoint_at
@@ -55,7 +67,7 @@ def import_model(
         source_language=source_language,
         target_language=target_language,
     )
-    with checkpoint_at(model, run_dir, choices) as checkpoint:
+    with checkpoint_at(model, run_dir, choices, revision) as checkpoint:
         load_tensorflow()
         from tfformer.checkpoints.run_writer import write_run
 

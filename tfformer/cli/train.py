@@ -33,12 +33,11 @@ def recipes() -> None:
     metavar="DIR",
     help="Folder for {train,valid,test}.{en,de}.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace files of these names.")
-def corpus(name: str, output: str, overwrite: bool) -> None:
+def corpus(name: str, output: str) -> None:
     """Write the built-in parallel corpus as text files."""
     from tfformer.data import phrasebook
 
-    phrasebook.write(Path(output), overwrite)
+    phrasebook.write(Path(output))
 
 
 class Train(click.Command):

@@ -109,14 +109,13 @@ def _links(column: str) -> tuple[tuple[int, int], ...]:
     return tuple((int(source), int(target)) for source, target in links)
 
 
-def write(output: str | Path, overwrite: bool = False) -> list[Path]:
+def write(output: str | Path) -> list[Path]:
     """Write {train,valid,test}.{en,de} into a folder, one sentence per line.
 
     Files that an interrupted call has left are kept, and the missing files are written.
 
     Args:
         output: The folder, created if it is missing.
-        overwrite: Whether to replace files of these names, whatever they contain.
 
     Returns:
         The paths of all six files.
@@ -138,15 +137,15 @@ def write(output: str | Path, overwrite: bool = False) -> list[Path]:
     }
     missing = {}
     for path, text in texts.items():
-        if overwrite or not path.exists():
+        if not path.exists():
             missing[path] = text
         elif not path.is_file() or path.read_bytes() != text.encode("utf-8"):
             raise FileExistsError(
-                f"{path} exists already and is left as it is; choose another folder, or --overwrite"
+                f"{path} exists already and is left as it is; choose another folder, or delete it"
             )
     if not missing:
         raise FileExistsError(
-            f"{output} has the whole phrasebook already; choose another folder, or --overwrite"
+            f"{output} has the whole phrasebook already; choose another folder, or delete it"
         )
     if found := len(texts) - len(missing):
         warnings.warn(f"{output} had {found} files of an unfinished phrasebook", stacklevel=2)

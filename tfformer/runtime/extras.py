@@ -11,6 +11,7 @@ EXTRAS = {  # by module
     "sacrebleu": "tensorflow",
     "ai_edge_litert": "litert",
     "ctranslate2": "ctranslate2",
+    "huggingface_hub": "hub",
     "fastapi": "serve",
     "starlette": "serve",
     "uvicorn": "serve",

@@ -1,0 +1,124 @@
+"""Models of the Hugging Face hub, from a local server that speaks its API."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from support.hub import COMMIT, serving
+from support.marian_checkpoints import NPZ, checkpoint, edit_json, write_marian_model
+from support.ports import free_addresses
+
+from tfformer.checkpoints.hub import fetch_model
+from tfformer.checkpoints.import_model import import_model
+from tfformer.cli.main import main
+
+constants = pytest.importorskip("huggingface_hub.constants")
+NAME = "Helsinki-NLP/opus-mt-en-de"
+CARD = "---\nlicense: cc-by-4.0\n---\n"
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(constants, "DEFAULT_ETAG_TIMEOUT", 2)
+    with serving() as server:
+        monkeypatch.setattr(constants, "ENDPOINT", server.address)
+        files = f"{server.address}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", files)
+        folder = checkpoint("A", tmp_path)
+        (folder / "README.md").write_text(CARD)
+        (folder / "pytorch_model.bin").write_bytes(b"unused")
+        (folder / "tf_model.h5").write_bytes(b"unused")
+        server.models[NAME] = folder
+        yield server
+
+
+def refused(tmp_path, capsys, *arguments: str) -> str:
+    """The line of an import that ends with the exit code 2 and writes nothing."""
+    run = tmp_path / "run"
+    assert main(["import", *arguments, "--run-dir", str(run)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert not run.exists()
+    return printed.err
+
+
+@pytest.mark.slow
+def test_a_run_from_the_hub_has_the_files_and_the_record(hub, tmp_path):
+    """In a process of its own, which reads HF_ENDPOINT; then from the cache, without the hub."""
+    environment = os.environ | {"HF_ENDPOINT": hub.address, "HF_HOME": str(tmp_path / "home")}
+    for run in ("first", "second"):
+        command = [sys.executable, "-m", "tfformer", "import", NAME, "--run-dir", tmp_path / run]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == "hugging_face, en to de, 4 beams, licence: cc-by-4.0\n"
+        hub.models.clear()
+        environment["HF_ENDPOINT"] = f"http://{free_addresses(1)[0]}"
+    record = json.loads((tmp_path / "first" / "imported.json").read_text())
+    assert record["origin"] == f"{NAME}@{COMMIT}"
+    assert record["licence"] == "cc-by-4.0"
+    local = import_model(tmp_path / "A", tmp_path / "local")
+    for run in ("first", "second"):
+        for name in ("config.json", "best.weights.h5"):
+            assert (tmp_path / run / name).read_bytes() == (local / name).read_bytes()
+
+
+def test_only_needed_files_are_downloaded_and_once(hub, tmp_path):
+    needed = {path.name for path in (tmp_path / "A").iterdir()}
+    needed -= {"pytorch_model.bin", "tf_model.h5"}
+    folder = fetch_model(NAME, "v1")
+    assert {path.name for path in folder.iterdir()} == needed
+    assert sorted(hub.requests) == sorted(needed)
+    assert fetch_model(NAME, "v1") == folder
+    assert len(hub.requests) == len(needed)
+
+
+def test_pytorch_weights_and_marian_models_are_found(hub, tmp_path):
+    (tmp_path / "A" / "model.safetensors").unlink()
+    assert (fetch_model(NAME) / "pytorch_model.bin").is_file()
+    hub.models["marian/own"] = write_marian_model("separate", tmp_path)
+    folder = fetch_model("marian/own")
+    assert (folder / NPZ).is_file()
+    assert (folder / "decoder.yml").is_file()
+
+
+def test_each_failure_is_one_line(hub, tmp_path, capsys, monkeypatch):
+    assert "nobody/knows is neither a folder nor a zip nor a model of" in refused(
+        tmp_path, capsys, "nobody/knows"
+    )
+    line = refused(tmp_path, capsys, NAME, "--revision", "v2")
+    assert f"{NAME} has no revision 'v2'; give a branch, a tag or a commit" in line
+    hub.gated.add(NAME)
+    assert f"{NAME} is gated: accept its terms at {hub.address}/{NAME}" in refused(
+        tmp_path, capsys, NAME
+    )
+    hub.gated.clear()
+    edit_json(tmp_path / "A" / "config.json", model_type="t5")
+    line = refused(tmp_path, capsys, NAME)
+    assert "is a model of the kind 't5'; the kinds that can be imported are marian and" in line
+    monkeypatch.setattr(constants, "ENDPOINT", f"http://{free_addresses(1)[0]}")
+    assert "cannot be reached, and other/model is not in the cache" in refused(
+        tmp_path, capsys, "other/model"
+    )
+
+
+def test_a_missing_extra_is_named(hub, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    assert "pip install -e '.[hub]'" in refused(tmp_path, capsys, NAME)
+
+
+def test_a_file_that_arrives_changed_is_refused(hub, tmp_path, capsys):
+    hub.damaged.add("model.safetensors")
+    assert "it has another digest than" in refused(tmp_path, capsys, NAME)
+
+
+def test_a_download_that_breaks_off_leaves_the_cache_whole(hub, tmp_path, capsys):
+    hub.cut_off.add("model.safetensors")
+    assert f"the download of {NAME} broke off" in refused(tmp_path, capsys, NAME)
+    hub.cut_off.clear()
+    folder = fetch_model(NAME)
+    for file in folder.iterdir():
+        assert file.read_bytes() == (tmp_path / "A" / file.name).read_bytes()

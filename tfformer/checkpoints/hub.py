@@ -1,0 +1,114 @@
+"""Download a checkpoint from the Hugging Face hub into the cache of `huggingface_hub`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tfformer.checkpoints.foreign_files import optional_object
+
+NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+KINDS = ("marian", "m2m_100")  # model_type in config.json
+WITHOUT_WEIGHTS = [
+    *("README.md", "LICENSE*", "LICENCE", "COPYING"),
+    *("config.json", "generation_config.json", "tokenizer_config.json", "tokenizer.json"),
+    *("special_tokens_map.json", "vocab.json", "target_vocab.json", "sentencepiece.bpe.model"),
+    *("*.spm", "*.yml"),
+]
+WEIGHTS = [  # the first that a model has is enough
+    ["model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json"],
+    ["pytorch_model.bin", "pytorch_model-*-of-*.bin", "pytorch_model.bin.index.json"],
+    ["*.npz"],
+    ["*.bin"],
+]
+
+
+def is_hub_name(model: str | Path) -> bool:
+    """Return whether a name is a model of the hub: one slash, and no such file or folder.
+
+    Example:
+        >>> is_hub_name("Helsinki-NLP/opus-mt-en-de"), is_hub_name("opus-mt-en-de")
+        (True, False)
+    """
+    return bool(NAME.fullmatch(str(model))) and not Path(model).exists()
+
+
+def fetch_model(name: str, revision: str | None = None) -> Path:
+    """Return the folder in the cache with the files that an import needs.
+
+    Missing files are downloaded. Without network, the files must be in the cache. The environment
+    variables of `huggingface_hub` apply, such as HF_TOKEN, HF_HOME, HF_ENDPOINT and HF_HUB_OFFLINE.
+
+    Args:
+        name: A model of the hub, such as "Helsinki-NLP/opus-mt-en-de".
+        revision: A branch, tag or commit; None for the branch `main`.
+
+    Raises:
+        ValueError: The model is unknown, gated or of a kind that cannot be imported.
+        OSError: The hub cannot be reached, or refuses.
+    """
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.utils import logging
+    from huggingface_hub.utils.tqdm import disable_progress_bars
+
+    logging.set_verbosity_error()
+    if not sys.stderr.isatty():
+        disable_progress_bars()
+    with _one_line_errors(name, revision):
+        folder = Path(snapshot_download(name, revision=revision, allow_patterns=WITHOUT_WEIGHTS))
+        _check_kind(name, folder)
+        for patterns in WEIGHTS:
+            snapshot_download(name, revision=revision, allow_patterns=patterns)
+            if any(file for pattern in patterns for file in folder.glob(pattern)):
+                return folder
+    raise ValueError(
+        f"{name} has no weights that can be imported; they are .safetensors, .bin, .npz"
+    )
+
+
+def _check_kind(name: str, folder: Path) -> None:
+    kind = optional_object(folder / "config.json").get("model_type", "marian")
+    if kind not in KINDS:
+        raise ValueError(
+            f"{name} is a model of the kind {kind!r}; the kinds that can be imported are "
+            f"{' and '.join(KINDS)} (M2M100 and NLLB), and Marian's .npz and .bin"
+        )
+
+
+@contextmanager
+def _one_line_errors(name: str, revision: str | None) -> Iterator[None]:
+    import httpx2
+    from huggingface_hub import constants, errors
+
+    try:
+        yield
+    except errors.GatedRepoError:
+        raise ValueError(
+            f"{name} is gated: accept its terms at {constants.ENDPOINT}/{name}, and set HF_TOKEN"
+        ) from None
+    except errors.RepositoryNotFoundError:
+        raise ValueError(
+            f"{name} is neither a folder nor a zip nor a model of {constants.ENDPOINT}; correct "
+            "the name, or set HF_TOKEN for a private model"
+        ) from None
+    except errors.RevisionNotFoundError:
+        raise ValueError(
+            f"{name} has no revision {revision!r}; give a branch, a tag or a commit"
+        ) from None
+    except errors.LocalEntryNotFoundError:
+        raise ConnectionError(
+            f"{constants.ENDPOINT} cannot be reached, and {name} is not in the cache "
+            f"{constants.HF_HUB_CACHE}; connect to the network, or give a folder"
+        ) from None
+    except errors.HfHubHTTPError as error:
+        status = error.response.status_code
+        raise ConnectionError(
+            f"{constants.ENDPOINT} answers {status} for {name}; try again"
+        ) from None
+    except httpx2.HTTPError as error:
+        raise ConnectionError(
+            f"the download of {name} broke off ({type(error).__name__}); try again"
+        ) from None
