@@ -21,7 +21,6 @@ PICTURES = (".png", ".svg", ".html")
 )
 @run
 @click.argument("sentence")
-@click.option("--target", metavar="SENTENCE", help="Its translation. Default: the model's.")
 @click.option(
     "--kind",
     type=click.Choice(["encoder", "decoder", "cross"]),
@@ -32,9 +31,7 @@ PICTURES = (".png", ".svg", ".html")
 @click.option(
     "--output", required=True, metavar="F", help="A .png or .svg file, or .html, a page to explore."
 )
-def attention(
-    run: str, sentence: str, target: str | None, kind: str, word: str | None, output: str
-) -> None:
+def attention(run: str, sentence: str, kind: str, word: str | None, output: str) -> None:
     """Draw where the heads look while they translate a sentence.
 
     Without --word, a picture has a heat map for each layer and head.
@@ -49,7 +46,7 @@ def attention(
     from tfformer.run_directory import Run
 
     opened = Run.open(run)
-    maps = attention_of(Translator.of(opened), sentence, target)
+    maps = attention_of(Translator.of(opened), sentence)
     draw(maps, output, kind=kind, word=word, languages=opened.languages)
     print(output)
 

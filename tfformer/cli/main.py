@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import click
 
-from tfformer.cli import evaluate, explain, generate, import_model, serve, train, translate
+from tfformer.cli import doctor, evaluate, explain, generate, import_model, serve, train, translate
 from tfformer.cli.export import export
 from tfformer.cli.options import examples
 from tfformer.cli.terminal import open_closed_streams
@@ -41,6 +41,7 @@ class Program(click.Group):
         explain.inspect,
         export,
         serve.serve,
+        doctor.doctor,
     ],
     no_args_is_help=False,
     subcommand_metavar="VERB ...",
