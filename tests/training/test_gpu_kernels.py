@@ -56,8 +56,10 @@ def without_gpu_kernel(function):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
-@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
-def test_a_training_step_runs_on_a_gpu(dtype, optimizer):
+@pytest.mark.parametrize(
+    ("dtype", "packed"), [("float32", False), ("mixed_bfloat16", False), ("mixed_bfloat16", True)]
+)
+def test_a_training_step_runs_on_a_gpu(dtype, packed, optimizer):
     model = tfformer.Transformer(50, 50, dtype=dtype, tie_embeddings="all", **SIZES)
     settings = {"optimizer": optimizer, "clip_norm": 1.0, "ema_momentum": 0.9, "dtype": dtype}
     updates = new_optimizer(Config.from_dict({"training": settings}), epoch_steps=10)
@@ -66,7 +68,9 @@ def test_a_training_step_runs_on_a_gpu(dtype, optimizer):
     ids = tf.TensorSpec((None, None), tf.int32)
     weights = tf.TensorSpec((None, None), tf.float32)
     step = tf.function(model.train_step, autograph=False)
-    traced = step.get_concrete_function(({"source": ids, "target": ids}, ids, weights))
+    names = ["source", "target", "source_segments", "target_segments"]
+    inputs = dict.fromkeys(names if packed else names[:2], ids)
+    traced = step.get_concrete_function((inputs, ids, weights))
     assert len(list(nodes(traced))) > 300
     assert without_gpu_kernel(traced) == set()
 

@@ -259,7 +259,7 @@ class TrainingConfig(Section):
     patience: int | None = Field(None, ge=1, le=MOST)  # validations; None: train all epochs
     # Of the arithmetic. auto: mixed_bfloat16 on a GPU that multiplies bfloat16, else float32.
     dtype: Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"] = "auto"
-    # By XLA, for which batches are padded to few shapes. auto: on a GPU, not on a processor.
+    # By XLA, for which rows are packed into one shape. auto: on a GPU, not on a processor.
     jit_compile: Literal["auto", True, False] = "auto"
 
     @model_validator(mode="after")

@@ -6,6 +6,7 @@ import bisect
 import functools
 import heapq
 import itertools
+import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
@@ -15,9 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 
 from tfformer.argument_checks import require_size
-from tfformer.data.batch_shapes import TRAINING_SHAPES, BatchShapes
 from tfformer.data.encoding import BLOCK, EncodedText, encode_text, pad, sampled_texts
 from tfformer.data.mixture import rows_by_shares
+from tfformer.data.packing import count_bins, fill, pack
 from tfformer.data.sources import SentencePair
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.special_ids import PAD_ID, START_ID
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 T = TypeVar("T")
+MULTIPLE = 8  # of the sizes of packed batches, which GPUs multiply fastest
 Batch = tuple[dict[str, np.ndarray] | np.ndarray, np.ndarray, np.ndarray]  # inputs, labels, weights
 
 
@@ -214,12 +216,14 @@ class Epoch(NamedTuple):
     Attributes:
         text: The text as segmented in this pass.
         order: (rows,) row numbers.
-        plan: (steps, 2) start and stop of each batch in `order`.
+        plan: (steps, 2) start and stop of each batch in `order`, or in `bounds` of packed rows.
+        bounds: (bins + 1,) where each bin begins in `order`; None if the rows are not packed.
     """
 
     text: EncodedText
     order: np.ndarray
     plan: np.ndarray
+    bounds: np.ndarray | None = None
 
 
 class Batches:
@@ -238,9 +242,9 @@ class Batches:
             segmentations.
         shares: The share of each of `text.corpora` in an epoch, which `rows_by_shares` draws; the
             sum is 1.
-        most_shapes: Pad the batches to at most this number of shapes (`BatchShapes`), each of which
-            XLA compiles once. Other rows then share a batch; padding changes only the draws of
-            dropout.
+        packed: Put several rows, one after the other, into each row of a batch (`packing`). All
+            batches then have one shape, which XLA compiles once, and their rows are drawn at
+            random. An epoch of another segmentation that needs more rows has a shape of its own.
 
     Attributes:
         steps_per_epoch: Batches in an epoch.
@@ -262,7 +266,7 @@ class Batches:
         seed: int = 0,
         text_of_epoch: Callable[[int], EncodedText] | None = None,
         shares: Sequence[float] | np.ndarray | None = None,
-        most_shapes: int | None = None,
+        packed: bool = False,
     ) -> None:
         self.text = text
         self.shares = shares
@@ -273,29 +277,32 @@ class Batches:
         else:
             self._text_of = functools.lru_cache(maxsize=1)(text_of_epoch)  # a text is large
         self._epoch = functools.lru_cache(maxsize=1)(self._shuffle)  # an order is large, too
-        first = self._text_of(0)
-        self._shapes = None
-        if most_shapes:
-            counts = length_counts(first, range(first.kept))
-            self._shapes = BatchShapes(batch_tokens, counts, most_shapes)
-        widths = self._widths(length_counts(first, self._rows_of(0)))
-        self.steps_per_epoch = len(plan_batches(widths, batch_tokens))
+        self._bins: tuple[int, int] | None = None  # (B, width), the shape of packed batches
+        lengths = _descending(length_counts(self._text_of(0), self._rows_of(0)))
+        self.steps_per_epoch = len(plan_batches(lengths, batch_tokens))
+        if packed:
+            longest = len(length_counts(text, range(text.kept))) - 1
+            if text_of_epoch:  # another segmentation may have longer rows
+                longest = text.max_length
+            width = min(_rounded_up(longest), batch_tokens)
+            bins = count_bins(self._lengths(self._text_of(0), self._rows_of(0)), width)
+            self.steps_per_epoch = -(-bins // (batch_tokens // width))
+            self._bins = (-(-bins // self.steps_per_epoch), width)
 
     @functools.cached_property
     def padding_share(self) -> float:
         """Share of padding among all positions of the first epoch; about that of any."""
-        text, order, plan = self._epoch(0)
+        text, order, plan, _ = self._epoch(0)
         starts, stops = np.sort(plan, axis=0).T
-        tokens = 0
-        widths = np.empty((len(text.sides), len(starts)), np.int64)
-        for number, side in enumerate(text.sides):
+        tokens = positions = 0
+        for side in text.sides:
             lengths = side.lengths_of(order)
             tokens += int(lengths.sum())
-            widths[number] = np.maximum.reduceat(lengths, starts)
-        rows = stops - starts
-        if self._shapes:
-            rows, widths[:] = self._shapes.shapes(rows, widths.max(axis=0))
-        return 1 - tokens / int((widths @ rows).sum())
+            if self._bins:
+                positions += len(plan) * math.prod(self._bins)
+            else:
+                positions += int(np.maximum.reduceat(lengths, starts) @ (stops - starts))
+        return 1 - tokens / positions
 
     def report(self) -> str:
         """Say in one line how many batches there are and how much of them is padding."""
@@ -308,19 +315,45 @@ class Batches:
             Inputs `{"source": (B, S), "target": (B, T)}` int32, labels (B, T) int32 and weights (B,
             T) float32. Labels end in END_ID; `target` is the labels shifted right by one position,
             beginning with START_ID; weights are 1 at tokens and 0 at padding. For text with one
-            side the inputs are the array `target` alone.
+            side the inputs are the array `target` alone. Packed rows have "source_segments" and
+            "target_segments" too: 1, 2, ... at the tokens of each row, 0 at padding.
         """
         epoch, number = divmod(step, self.steps_per_epoch)
-        text, order, plan = self._epoch(epoch)
+        text, order, plan, bounds = self._epoch(epoch)
         start, stop = plan[number]
-        rows = order[start:stop]
-        sides = [side.padded(rows) for side in text.sides]
-        *sources, labels = self._shapes.padded(sides) if self._shapes else sides
+        before = ((0, 0), (1, 0))
+        if bounds is None:
+            *sources, labels = (side.padded(order[start:stop]) for side in text.sides)
+            previous = np.pad(labels[:, :-1], before, constant_values=START_ID)
+            segments = []
+        else:
+            filled = self._filled(text, order, bounds[start : stop + 1])
+            *sources, labels = (ids for ids, _ in filled)
+            segments = [segments for _, segments in filled]
+            is_first = segments[-1] != np.pad(segments[-1][:, :-1], before)
+            previous = np.where(is_first, START_ID, np.pad(labels[:, :-1], before))
         is_real = labels != PAD_ID
-        previous = np.pad(labels[:, :-1], [(0, 0), (1, 0)], constant_values=START_ID)
-        target = np.where(is_real, previous, PAD_ID)
-        inputs = {"source": sources[0], "target": target} if sources else target
+        ids = [*sources, np.where(is_real, previous, PAD_ID)]
+        inputs = dict(zip(self._input_names(), [*ids, *segments], strict=True))
+        if len(inputs) == 1:
+            inputs = inputs["target"]
         return inputs, labels, is_real.astype(np.float32)
+
+    def _filled(self, text: EncodedText, order: np.ndarray, bounds: np.ndarray) -> list[np.ndarray]:
+        """Return the ids and segments, (2, B, width), of the bins between `bounds`."""
+        assert self._bins is not None
+        bins, width = self._bins
+        sizes = np.diff(bounds)
+        if len(sizes) > bins:  # another segmentation needs more
+            bins = _rounded_up(len(sizes))
+        rows = order[bounds[0] : bounds[-1]]
+        return [fill(side, rows, sizes, (bins, width)) for side in text.sides]
+
+    def _input_names(self) -> list[str]:
+        names = ["source", "target"][-len(self.text.sides) :]
+        if self._bins:
+            names += [f"{name}_segments" for name in names]
+        return names
 
     def dataset(self, first_step: int = 0) -> tf.data.Dataset:
         """Make an endless dataset of `batch(first_step)`, `batch(first_step + 1)`, ..."""
@@ -354,7 +387,8 @@ class Batches:
 
         ids = tf.TensorSpec([None, None], tf.int32)
         weights = tf.TensorSpec([None, None], tf.float32)
-        inputs = {"source": ids, "target": ids} if len(self.text.sides) == 2 else ids
+        names = self._input_names()
+        inputs = dict.fromkeys(names, ids) if len(names) > 1 else ids
         structure = (inputs, ids, weights)
         specs = tf.nest.flatten(structure)
 
@@ -377,19 +411,27 @@ class Batches:
             return range(self.text.kept)
         return rows_by_shares(self.text.corpora, self.shares, self.seed, epoch)
 
-    def _widths(self, counts: np.ndarray) -> np.ndarray:
-        """Return the width that each row takes, the largest first, from `length_counts`."""
-        lengths = _descending(counts)
-        return self._shapes.widths(lengths) if self._shapes else lengths
+    def _lengths(self, text: EncodedText, rows: Sequence[int] | np.ndarray) -> list[np.ndarray]:
+        return [side.lengths_of(np.asarray(rows)) for side in text.sides]
 
     def _shuffle(self, epoch: int) -> Epoch:
         random = np.random.default_rng([self.seed, epoch])
         text = self._text_of(epoch)
         rows = self._rows_of(epoch)
+        steps = self.steps_per_epoch
+        if self._bins:
+            order, bounds = pack(self._lengths(text, rows), self._bins[1], random)
+            stops = np.arange(steps + 1) * (len(bounds) - 1) // steps
+            even = np.stack([stops[:-1], stops[1:]], axis=1)
+            return Epoch(text, np.asarray(rows)[order], even, bounds)
         order = order_by_length(text, rows, random)
-        widths = self._widths(length_counts(text, rows))
-        plan = plan_steps(widths, self.batch_tokens, self.steps_per_epoch)
+        lengths = _descending(length_counts(text, rows))
+        plan = plan_steps(lengths, self.batch_tokens, steps)
         return Epoch(text, order, random.permutation(plan))
+
+
+def _rounded_up(size: int) -> int:
+    return MULTIPLE * -(-size // MULTIPLE)
 
 
 def training_dataset(
@@ -401,7 +443,7 @@ def training_dataset(
     max_length: int = 128,
     seed: int = 0,
     sampling_alpha: float | None = None,
-    few_shapes: bool = False,
+    packed: bool = False,
 ) -> tf.data.Dataset:
     """Turn sentence pairs into a dataset for `model.fit(dataset, epochs=...)`.
 
@@ -419,12 +461,13 @@ def training_dataset(
         seed: Seed of the shuffling: which rows share a batch, and the order of the batches.
         sampling_alpha: If given, each pass segments the sentences at random, as `Tokenizer.sample`
             does.
-        few_shapes: Pad the batches to at most 6 shapes, or a few more with `sampling_alpha`, so
-            that XLA has fewer programs to compile. Keras compiles with XLA on a GPU unless
-            `model.compile` is given `jit_compile=False`.
+        packed: Put several pairs into each row of a batch, so that all batches have one shape, for
+            which XLA compiles one program. Keras compiles with XLA on a GPU unless `model.compile`
+            is given `jit_compile=False`.
 
     Returns:
-        A dataset of `({"source": (B, S), "target": (B, T)}, labels (B, T), weights (B, T))`.
+        A dataset of `({"source": (B, S), "target": (B, T)}, labels (B, T), weights (B, T))`, see
+        `Batches.batch`.
 
     Raises:
         ValueError: No pair is left, an element is not a pair, a sentence is not Unicode text, or
@@ -449,8 +492,7 @@ def training_dataset(
     encoded = encode_text(pairs, tokenizers, max_length)
     if encoded.dropped_empty or encoded.dropped_long:
         warnings.warn(encoded.report(), stacklevel=2)
-    most_shapes = TRAINING_SHAPES if few_shapes else None
-    batches = Batches(encoded, batch_tokens, seed, text_of_epoch, most_shapes=most_shapes)
+    batches = Batches(encoded, batch_tokens, seed, text_of_epoch, packed=packed)
     return batches.dataset_of_epochs()
 
 

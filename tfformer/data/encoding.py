@@ -91,9 +91,14 @@ class IdRows:
         is_real = columns < lengths[:, np.newaxis]  # (B, longest)
         places = starts[:, np.newaxis] + columns
         batch = np.full(is_real.shape, PAD_ID, np.int32)
-        batch[is_real] = self.ids[places[is_real]]
-        _release(self.ids)
+        batch[is_real] = self.take(places[is_real])
         return batch
+
+    def take(self, places: np.ndarray) -> np.ndarray:
+        """Return the ids at these places of `ids`."""
+        taken = self.ids[places]
+        _release(self.ids)
+        return taken
 
     def counts_after_first(self, size: int) -> np.ndarray:
         """Count each id except the first of every row: (size,) int64.

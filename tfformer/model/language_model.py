@@ -14,7 +14,7 @@ from tfformer.argument_checks import require, require_number, require_size
 from tfformer.config import PRESETS, Dialect
 from tfformer.model.cache import Cache, with_capacity
 from tfformer.model.embedding import TokenEmbedding
-from tfformer.model.masks import look_ahead_mask
+from tfformer.model.masks import look_ahead_mask, places_in_segments, segment_mask
 from tfformer.model.registry import (
     Activation,
     LayerOptions,
@@ -149,11 +149,14 @@ class LanguageModel(TokenModel):
         self.stack.build((None, None, self.d_model))
         self._create_output_bias(self.vocab_size)
 
-    def call(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
+    def call(
+        self, ids: tf.Tensor | dict[str, tf.Tensor], training: bool | None = None
+    ) -> tf.Tensor:
         """Compute the logits for the token after each position.
 
         Args:
-            ids: Integers (B, T), beginning with the start token.
+            ids: Integers (B, T), beginning with the start token. Rows of several sentences are
+                {"target": ids, "target_segments": (B, T)}, see `segment_mask`.
             training: Whether to apply dropout.
 
         Returns:
@@ -161,14 +164,23 @@ class LanguageModel(TokenModel):
         """
         return self.logits(self.hidden(ids, training=training))
 
-    def hidden(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
-        """Compute the hidden states (B, T, D) of ids (B, T).
+    def hidden(
+        self, ids: tf.Tensor | dict[str, tf.Tensor], training: bool | None = None
+    ) -> tf.Tensor:
+        """Compute the hidden states (B, T, D) of ids (B, T), as `call` takes them.
 
         `logits` projects them to the vocabulary.
         """
+        segments = None
+        if isinstance(ids, dict):
+            ids, segments = ids["target"], ids["target_segments"]
         mask = look_ahead_mask(tf.shape(ids)[1])  # (1, 1, T, T)
         embeddings = self.embedding(ids, training=training)  # (B, T, D)
-        return self.stack(embeddings, mask, training=training)
+        if segments is None:
+            return self.stack(embeddings, mask, training=training)
+        mask &= segment_mask(segments, segments)  # (B, 1, T, T)
+        places = places_in_segments(segments)
+        return self.stack(embeddings, mask, training=training, places=places)
 
     def step(
         self, ids: tf.Tensor, position: tf.Tensor | int, cache: Cache

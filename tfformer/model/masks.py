@@ -82,6 +82,37 @@ def look_ahead_mask(
     return allowed[tf.newaxis, tf.newaxis]
 
 
+def segment_mask(queries: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
+    """Allow the tokens of a segment to attend to those of the same segment.
+
+    A segment is a sentence of a packed row, see `tfformer.data.packing`.
+
+    Args:
+        queries: The segments (B, T) of the queries, integers.
+        keys: The segments (B, S) of the keys.
+
+    Returns:
+        A boolean mask (B, 1, T, S).
+
+    Example:
+        >>> segment_mask(tf.constant([[1, 2]]), tf.constant([[1, 1, 2]]))[0, 0].numpy().astype(int)
+        array([[1, 1, 0],
+               [0, 0, 1]])
+    """
+    return queries[:, tf.newaxis, :, tf.newaxis] == keys[:, tf.newaxis, tf.newaxis]
+
+
+def places_in_segments(segments: tf.Tensor) -> tf.Tensor:
+    """Return the position of each token in its segment, (B, T) int32 from 0 on.
+
+    Example:
+        >>> places_in_segments(tf.constant([[1, 1, 1, 2, 2, 0]])).numpy().tolist()
+        [[0, 1, 2, 0, 1, 0]]
+    """
+    earlier = segment_mask(segments, segments) & look_ahead_mask(tf.shape(segments)[1])
+    return tf.reduce_sum(tf.cast(earlier[:, 0], tf.int32), axis=-1) - 1
+
+
 def over_keys(mask: tf.Tensor) -> tf.Tensor:
     """Lay a mask out over attention scores.
 

@@ -96,12 +96,22 @@ class PositionalEncoding(SequenceLayer):
         self.offset = require_size("offset", offset, least=0)
         self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: self.d_model})
 
-    def call(self, embeddings: tf.Tensor, position: tf.Tensor | int = 0) -> tf.Tensor:
-        """Add the encodings of position, position + 1, ... to embeddings (B, T, D)."""
+    def call(
+        self,
+        embeddings: tf.Tensor,
+        position: tf.Tensor | int = 0,
+        places: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        """Add the encodings of position, position + 1, ... to embeddings (B, T, D).
+
+        `places` (B, T), each below T, says which of these positions each token has.
+        """
         positions = position + self.offset + tf.range(tf.shape(embeddings)[1])  # (T,)
         encodings = positional_encoding(
             positions, self.d_model, self.layout, self.timescale
         )  # (T, D)
+        if places is not None:
+            encodings = tf.gather(encodings, places)  # (B, T, D)
         return embeddings + tf.cast(encodings, embeddings.dtype)
 
     def get_config(self) -> dict[str, Any]:

@@ -118,9 +118,14 @@ class _Stack(SequenceLayer):
         embeddings: tf.Tensor,
         position: tf.Tensor | int = 0,
         training: bool | None = None,
+        places: tf.Tensor | None = None,
     ) -> tf.Tensor:
-        """Add the positional encoding from `position` on and apply dropout (sections 3.5, 5.4)."""
-        return self.dropout_layer(self.positions(embeddings, position=position), training=training)
+        """Add the positional encoding from `position` on and apply dropout (sections 3.5, 5.4).
+
+        `places` (B, T) has the positions of packed rows, see `places_in_segments`.
+        """
+        encoded = self.positions(embeddings, position=position, places=places)
+        return self.dropout_layer(encoded, training=training)
 
     def final_norm(self, x: tf.Tensor) -> tf.Tensor:
         """Normalise the last layer's output (B, T, D) unless post-norm layers have done so."""
@@ -263,6 +268,7 @@ class Encoder(_Stack):
         attention_mask: tf.Tensor | None = None,
         mask: tf.Tensor | None = None,
         training: bool | None = None,
+        places: tf.Tensor | None = None,
     ) -> tf.Tensor:
         """Encode all positions at once.
 
@@ -272,12 +278,13 @@ class Encoder(_Stack):
                 be attended to. Rank 2 is (B, S); for a mask (S, S) give `mask[None]`.
             mask: The mask that Keras passes by this name, combined with `attention_mask`.
             training: Whether to apply dropout.
+            places: The positions (B, S) of packed rows, see `places_in_segments`.
 
         Returns:
             Vectors (B, S, D).
         """
         allowed = join_masks(attention_mask, mask, carried_mask(embeddings))
-        x = self.add_positions(embeddings, training=training)
+        x = self.add_positions(embeddings, training=training, places=places)
         for layer in self.layers:
             x = layer(x, attention_mask=allowed, training=training)
         return self.final_norm(x)
@@ -337,6 +344,7 @@ class Decoder(_Stack):
         mask: tf.Tensor | None = None,
         training: bool | None = None,
         use_causal_mask: bool = True,
+        places: tf.Tensor | None = None,
     ) -> tf.Tensor:
         """Decode all positions at once.
 
@@ -351,6 +359,7 @@ class Decoder(_Stack):
             mask: The mask that Keras passes by this name, combined with `attention_mask`.
             training: Whether to apply dropout.
             use_causal_mask: Whether a position attends to no later one, whatever the masks say.
+            places: The positions (B, T) of packed rows, see `places_in_segments`.
 
         Returns:
             Vectors (B, T, D).
@@ -360,7 +369,7 @@ class Decoder(_Stack):
             "attention_mask": join_masks(attention_mask, mask, carried_mask(embeddings), causal),
             "memory_mask": join_masks(memory_mask, carried_mask(memory)),
         }
-        x = self.add_positions(embeddings, training=training)
+        x = self.add_positions(embeddings, training=training, places=places)
         for layer in self.layers:
             x = layer(x, memory, **masks, training=training, use_causal_mask=False)
         return self.final_norm(x)

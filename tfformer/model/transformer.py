@@ -19,7 +19,7 @@ from tfformer.model.cache import (
 )
 from tfformer.model.embedding import TokenEmbedding
 from tfformer.model.marian import ZeroStartEmbedding
-from tfformer.model.masks import padding_mask
+from tfformer.model.masks import padding_mask, places_in_segments, segment_mask
 from tfformer.model.registry import (
     Activation,
     LayerOptions,
@@ -239,14 +239,35 @@ class Transformer(TokenModel):
         """Compute the decoder's hidden states; `logits` projects them to the vocabulary.
 
         Args:
-            inputs: {"source": ids (B, S), "target": ids (B, T)}.
+            inputs: {"source": ids (B, S), "target": ids (B, T)}. Rows of several sentences also
+                have "source_segments" (B, S) and "target_segments" (B, T), see `segment_mask`.
             training: Whether to apply dropout.
 
         Returns:
             Vectors (B, T, D).
         """
+        if "source_segments" in inputs:
+            return self._packed_hidden(inputs, training)
         memory, memory_mask = self.encode(inputs["source"], training=training)
         return self._decode_hidden(inputs["target"], memory, memory_mask, training)
+
+    def _packed_hidden(self, inputs: dict[str, tf.Tensor], training: bool | None) -> tf.Tensor:
+        """Compute the hidden states (B, T, D) of rows of several sentences."""
+        source, target = inputs["source_segments"], inputs["target_segments"]
+        memory = self.encoder(
+            self.source_embedding(inputs["source"], training=training),
+            segment_mask(source, source),
+            training=training,
+            places=places_in_segments(source),
+        )  # (B, S, D)
+        return self.decoder(
+            self.target_embedding(inputs["target"], training=training),
+            memory,
+            segment_mask(target, target),
+            segment_mask(target, source),
+            training=training,
+            places=places_in_segments(target),
+        )
 
     def encode(
         self, source: tf.Tensor, training: bool | None = None

@@ -12,7 +12,6 @@ import numpy as np
 
 from tfformer.config import Config, corpora_of
 from tfformer.data.augmentation import augmented
-from tfformer.data.batch_shapes import TRAINING_SHAPES, VALIDATION_SHAPES
 from tfformer.data.batches import Batches
 from tfformer.data.encoding import EncodedText, encode_corpora, sampled_texts
 from tfformer.data.mixture import shares_by_temperature
@@ -139,14 +138,13 @@ def _batches(config: Config, role: str, tokenizers: Tokenizers, report: Report) 
     shares = _shares(config, text) if is_training else None
     settings = config.training
     assert config.data.batch_tokens is not None  # `devices.settled` has seen to it
-    most_shapes = TRAINING_SHAPES if is_training else VALIDATION_SHAPES
     batches = Batches(
         text,
         config.data.batch_tokens,
         settings.seed,
         text_of_epoch,
         shares,
-        most_shapes=most_shapes if settings.jit_compile is True else None,
+        packed=settings.jit_compile is True,
     )
     report(f"{role}: {text.report()}; {batches.report()}")
     if shares is not None:

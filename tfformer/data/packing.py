@@ -1,0 +1,143 @@
+"""Rows of text packed into bins of one width, so that all batches have one shape.
+
+XLA compiles a program for each shape. Of T5 and other models trained on TPUs, whose compiler has
+the same limit (Raffel et al. 2020, section 3.1.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from tfformer.special_ids import PAD_ID
+
+if TYPE_CHECKING:
+    from tfformer.data.encoding import IdRows
+
+Pattern = tuple[int, list[int]]  # a number of equal bins, and the kinds of the rows in each
+
+
+class Packed(NamedTuple):
+    """Rows in bins.
+
+    Attributes:
+        order: (rows,) the numbers of the rows, bin after bin.
+        bounds: (bins + 1,) where each bin begins in `order`, and the end.
+    """
+
+    order: np.ndarray
+    bounds: np.ndarray
+
+
+def pack(lengths: Sequence[np.ndarray], width: int, random: np.random.Generator) -> Packed:
+    """Put rows into bins at random, in as few bins as `patterns` finds.
+
+    The number of bins depends on the lengths alone, so it is the same in each epoch of a text.
+
+    Args:
+        lengths: (rows,) tokens of each row, for each side of the text.
+        width: The tokens that a bin holds on each side; no row has more.
+        random: Decides which rows of equal lengths share a bin, and the order of the bins.
+
+    Example:
+        >>> packed = pack([np.array([3, 1, 4]), np.array([2, 2, 4])], 4, np.random.default_rng(0))
+        >>> len(packed.bounds) - 1, sorted(packed.order.tolist())
+        (2, [0, 1, 2])
+    """
+    kinds, kind_of_row, counts = _kinds(lengths)
+    shuffled = random.permutation(len(kind_of_row))
+    rows = shuffled[np.argsort(kind_of_row[shuffled], kind="stable")]  # by kind
+    unused = np.cumsum(counts) - counts  # the place in `rows` of each kind's next row
+    bins, sizes = [], []
+    for copies, pattern in patterns(kinds, counts, width):
+        columns = np.empty((copies, len(pattern)), rows.dtype)
+        for column, kind in enumerate(pattern):
+            columns[:, column] = rows[unused[kind] : unused[kind] + copies]
+            unused[kind] += copies
+        bins.append(columns.ravel())
+        sizes.append(np.full(copies, len(pattern)))
+    return _shuffled(np.concatenate(bins), np.concatenate(sizes), random)
+
+
+def count_bins(lengths: Sequence[np.ndarray], width: int) -> int:
+    """Return the number of bins that `pack` fills."""
+    kinds, _, counts = _kinds(lengths)
+    return sum(copies for copies, _ in patterns(kinds, counts, width))
+
+
+def patterns(kinds: np.ndarray, counts: np.ndarray, width: int) -> list[Pattern]:
+    """Fill bins with rows, the longest that fits next (first-fit decreasing).
+
+    Args:
+        kinds: (kinds, sides) the lengths of each kind of row, by ascending longer side.
+        counts: (kinds,) the number of rows of each kind.
+        width: The tokens that a bin holds on each side.
+
+    Example:
+        >>> patterns(np.array([[1, 2], [3, 2]]), np.array([5, 3]), width=4)
+        [(3, [1, 0]), (1, [0, 0])]
+    """
+    left = counts.copy()
+    found = []
+    while left.any():
+        pattern: list[int] = []
+        used = np.zeros_like(left)
+        room = np.full(kinds.shape[1], width)
+        while (fitting := np.flatnonzero((used < left) & (kinds <= room).all(axis=1))).size:
+            kind = int(fitting[-1])
+            pattern.append(kind)
+            used[kind] += 1
+            room = room - kinds[kind]
+        taken = used > 0
+        copies = int((left[taken] // used[taken]).min())
+        left -= copies * used
+        found.append((copies, pattern))
+    return found
+
+
+def fill(side: IdRows, rows: np.ndarray, sizes: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """Lay rows of ids into bins, one after the other.
+
+    Args:
+        side: The ids of all rows.
+        rows: (B,) the rows to take, bin after bin.
+        sizes: (bins,) the number of rows of each bin.
+        shape: The number of bins, at least that of `sizes`, and their width.
+
+    Returns:
+        Ids and segments, (2, *shape) int32. The rows of a bin are its segments 1, 2, ...; padding
+        is segment 0.
+    """
+    lengths = side.lengths_of(rows).astype(np.int64)
+    before = np.cumsum(lengths) - lengths  # tokens of all rows before
+    first = np.repeat(np.cumsum(sizes) - sizes, sizes)  # (B,) the first row of each row's bin
+    bins = np.repeat(np.arange(len(sizes)), sizes)
+    begins = bins * shape[1] + before - before[first]
+    counted = np.arange(lengths.sum())
+    places = np.repeat(begins - before, lengths) + counted
+    filled = np.full((2, shape[0] * shape[1]), PAD_ID, np.int32)
+    filled[0, places] = side.take(np.repeat(side.offsets[rows] - before, lengths) + counted)
+    filled[1, places] = np.repeat(np.arange(len(rows)) - first + 1, lengths)
+    return filled.reshape(2, *shape)
+
+
+def _kinds(lengths: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the different lengths of rows (kinds, sides), each row's kind, and their counts."""
+    sides = np.stack(lengths, axis=1).astype(np.int64)
+    base = int(sides.max()) + 1
+    key = sides.max(axis=1)  # the longer side first
+    for side in sides.T:
+        key = key * base + side
+    _, firsts, kind_of_row, counts = np.unique(key, True, True, True)
+    return sides[firsts], kind_of_row, counts
+
+
+def _shuffled(rows: np.ndarray, sizes: np.ndarray, random: np.random.Generator) -> Packed:
+    """Put bins of these sizes into a random order."""
+    starts = np.cumsum(sizes) - sizes
+    order = random.permutation(len(sizes))
+    bounds = np.append(0, np.cumsum(sizes[order]))
+    places = np.repeat(starts[order] - bounds[:-1], sizes[order]) + np.arange(len(rows))
+    return Packed(rows[places], bounds)
