@@ -72,6 +72,7 @@ def test_the_browser_gives_the_tokens_of_python(page, tiny_run):
     assert END_ID in long["ids"] or len(long["ids"]) == translator.max_length
     first, second, third = (translation["text"] for translation in translations[:3])
     assert found["typed"] == found["offline"] == first
+    assert found["embedded"] == f"{first}  {second}"  # by the example of docs/browser.md
     assert found["text"] == f"\t{first}  {second}\n\n {third}\n- 1.5\n"
     assert found["marked"] == [[SENTENCES[1], second]] * 2  # whichever side is pointed at
     first_line, last_line = found["kept"].split("\n")

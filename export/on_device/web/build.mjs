@@ -1,4 +1,4 @@
-// Builds the page into dist/: two bundles, LiteRT's WebAssembly, and nothing that is fetched from elsewhere.
+// Builds the page into dist/: three bundles, LiteRT's WebAssembly, and nothing that is fetched from elsewhere.
 import { build } from "esbuild";
 import { cp, mkdir, rm, writeFile } from "node:fs/promises";
 
@@ -8,16 +8,14 @@ const NODE_ALONE = ["fs", "module", "path", "url", "crypto", "app-root-path"]; /
 await rm("dist", { recursive: true, force: true });
 await mkdir("dist/wasm", { recursive: true });
 await writeFile("dist/.nothing.js", "export default {};\n");
-await build({
-  entryPoints: ["src/page.js", "src/worker.js"],
-  outdir: "dist",
-  bundle: true,
-  minify: true,
-  format: "iife", // a module worker has no importScripts, which LiteRT.js needs
-  target: "es2022",
+const bundle = (name, format, settings) =>
+  build({ entryPoints: [`src/${name}.js`], outdir: "dist", bundle: true, minify: true, format, target: "es2022", legalComments: "eof", ...settings });
+await bundle("translator", "esm");
+await bundle("page", "esm", { external: ["./translator.js"] });
+await bundle("worker", "iife", {
+  // a module worker has no importScripts, which LiteRT.js needs
   alias: Object.fromEntries(NODE_ALONE.map((name) => [name, "./dist/.nothing.js"])),
   define: { "import.meta.url": "self.location.href" },
-  legalComments: "eof",
 });
 await rm("dist/.nothing.js");
 for (const name of ["index.html", "page.css", "icon.svg", "manifest.webmanifest"]) {

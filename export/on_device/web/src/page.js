@@ -1,18 +1,14 @@
-// The page: sends the sentences of a text to the worker and shows what comes back. Knows no model.
-import { filled, lacks, marked } from "./copies.js";
-import { halves, stretches } from "./sentences.js";
+// The page: shows a text and its translation by the translator. Knows no model.
 import { fill, fit, markBothSides } from "./sides.js";
+import { load } from "./translator.js";
 
 const DEBOUNCE_MS = 120;
 const byId = (id) => document.getElementById(id);
 const [source, mirror, translation] = ["source", "mirror", "translation"].map(byId);
 const [state, loading, copy] = ["state", "loading", "copy"].map(byId);
 
-const known = new Map(); // sentence -> its translation
-const waiting = new Map(); // number of a request -> what to do with its answer
-let worker;
-let placeholders = []; // of the model's vocabulary
-let requests = 0;
+let translator;
+let showing = new AbortController(); // ends what is being translated
 let timer;
 
 if (window.top !== window.self) {
@@ -23,11 +19,9 @@ start().catch((error) => say(error.message, true));
 
 async function start() {
   await keepFiles();
-  worker = new Worker("worker.js");
-  worker.onmessage = ({ data }) => (data.request === undefined ? onState(data) : waiting.get(data.request)?.(data));
-  worker.onerror = (event) => say(event.message || "the page's program cannot be loaded; reload the page", true);
+  translator = await load(undefined, (share) => (loading.value = share));
   source.addEventListener("input", () => {
-    requests++; // what is being translated is no longer wanted
+    showing.abort();
     translation.setAttribute("aria-busy", "true");
     fill(mirror, [{ text: source.value }]); // no sentence is marked until it is known
     fit(source);
@@ -43,6 +37,7 @@ async function start() {
       () => say("The browser does not let this page copy; it needs https or localhost.", true),
     );
   });
+  describe(translator.model);
 }
 
 /** Wait until a first service worker sees this page's requests; without one (plain http) the page needs the network. */
@@ -58,14 +53,8 @@ async function keepFiles() {
   });
 }
 
-function onState({ error, loaded, model }) {
-  if (error) return say(error, true);
-  if (loaded !== undefined) {
-    loading.value = loaded;
-    return;
-  }
+function describe(model) {
   loading.hidden = true;
-  placeholders = model.placeholders;
   source.disabled = false;
   source.focus();
   const [from, to] = model.languages.map(languageName);
@@ -106,25 +95,24 @@ function chip(sentence) {
 }
 
 async function show() {
-  const parts = stretches(source.value, source.lang);
-  const sentences = parts.filter(({ isSentence }) => isSentence).map(({ text }) => text);
-  const request = ++requests;
+  showing.abort();
+  showing = new AbortController();
+  const { signal } = showing;
   translation.setAttribute("aria-busy", "true");
-  for (const sentence of new Set(sentences)) {
-    if (known.has(sentence)) continue;
-    const found = await translateWhole(sentence, request);
-    if (found.error) {
-      translation.setAttribute("aria-busy", "false");
-      return say(found.error, true);
-    }
-    known.set(sentence, found);
-    if (request !== requests) return; // something newer has been typed
-    tell(found);
+  try {
+    const onSentence = (parts, found) => {
+      tell(found);
+      put(parts);
+    };
+    const parts = await translator.stretches(source.value, { language: source.lang, onSentence, signal });
     put(parts);
+    const sentences = parts.filter(({ isSentence }) => isSentence);
+    const cut = sentences.filter((sentence) => sentence.cut).length;
+    say(cut ? `${cut} of ${sentences.length} sentences were too long and were cut.` : "");
+  } catch (error) {
+    if (signal.aborted) return; // something newer has been typed
+    say(error.message, true);
   }
-  put(parts);
-  const cut = sentences.filter((sentence) => known.get(sentence).cut).length;
-  say(cut ? `${cut} of ${sentences.length} sentences were too long and were cut.` : "");
   translation.setAttribute("aria-busy", "false");
   copy.disabled = !translation.textContent;
 }
@@ -134,47 +122,9 @@ function put(parts) {
   fill(mirror, parts);
   fill(
     translation,
-    parts.map(({ text, isSentence }) => ({ text: isSentence ? (known.get(text)?.text ?? "") : text, isSentence })),
+    parts.map(({ translation, isSentence }) => ({ text: translation, isSentence })),
   );
   fit(source);
-}
-
-/** With the words that stay; one that is longer than the model takes is divided, as often as needed. */
-async function translateWhole(sentence, request) {
-  const kept = marked(sentence, placeholders);
-  if (!kept.hasText) return { text: sentence, tokens: 0, seconds: 0, cut: false };
-  const found = await translate(kept.text, request);
-  if (!found.cut || sentence.length < 2 || request !== requests) return withWords(kept, found, request);
-  const [first, second] = halves(sentence);
-  const space = /\s*$/.exec(first)[0];
-  const before = await translateWhole(first.trimEnd(), request);
-  const behind = await translateWhole(second, request);
-  const { error = before.error, memory } = behind;
-  return {
-    error,
-    memory,
-    text: before.text + space + behind.text,
-    tokens: before.tokens + behind.tokens,
-    seconds: before.seconds + behind.seconds,
-    cut: before.cut || behind.cut,
-  };
-}
-
-/** Where the model has lost a placeholder, it translates the sentence as it is too. */
-async function withWords(kept, found, request) {
-  if (found.error || request !== requests) return found;
-  const again = lacks(kept, found.text) ? await translate(kept.sentence, request) : {};
-  return { ...found, error: again.error, text: filled(kept, found.text, again.text) };
-}
-
-function translate(line, request) {
-  return new Promise((resolve) => {
-    waiting.set(request, (found) => {
-      waiting.delete(request);
-      resolve(found);
-    });
-    worker.postMessage({ line, request });
-  });
 }
 
 function tell({ tokens, seconds, memory }) {

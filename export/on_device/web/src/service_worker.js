@@ -1,7 +1,7 @@
 // Keeps every file of this page, so that it works without a network once it has been loaded.
 const VERSION = "VERSION"; // the export writes that of its files, and when it changes the browser takes the new ones
 
-const PAGE = ["./", "page.css", "page.js", "worker.js", "icon.svg", "manifest.webmanifest"];
+const PAGE = ["./", "page.css", "page.js", "translator.js", "worker.js", "icon.svg", "manifest.webmanifest"];
 const FRESH = { cache: "reload" }; // the browser's own cache may still have a file of the version before
 
 const cacheName = `translate-${VERSION}`;

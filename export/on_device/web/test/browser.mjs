@@ -1,8 +1,8 @@
 // Drives an exported page in headless Chromium:
 //   node test/browser.mjs FOLDER CHROMIUM [SCREENSHOT.png] < sentences.json > found.json
 // Serves FOLDER, translates the sentences by the page's own worker, types the first into the page, then gives it a text
-// of the first three, points at its second sentence, gives it words that stay and a long sentence, stops the server, loads
-// the page again and types once more. What it saw is the JSON.
+// of the first three, points at its second sentence, gives it words that stay and a long sentence, gives the first two to the
+// example of docs/browser.md, stops the server, loads the page again and types once more. What it saw is the JSON.
 import { createServer } from "node:http";
 import { readFile, stat } from "node:fs/promises";
 import { extname, join, normalize } from "node:path";
@@ -13,11 +13,15 @@ const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/cs
 const TIMEOUT_MS = 120_000;
 const LONG = Array(20).fill("The dog sees the cat").join(", ") + "."; // longer than the model takes
 const KEPT = "The dog is at https://a.de/x?b=1, 3.50 € {name}. Write to a@b.de 😀!\n12:30 – a_b.txt";
+const DOCUMENTATION = await readFile(new URL("../../../../docs/browser.md", import.meta.url), "utf8");
+const EXAMPLE = /```html\n([^]*?)```/.exec(DOCUMENTATION)[1]; // another page, beside the exported folder site/1
 const [folder, chromium, screenshot] = process.argv.slice(2);
 const sentences = JSON.parse(await text(process.stdin));
 
 const server = createServer(async (request, response) => {
-  const path = join(folder, normalize(new URL(request.url, "http://x").pathname).replace(/\/$/, "/index.html"));
+  const asked = normalize(new URL(request.url, "http://x").pathname).replace(/^\/site\/1/, "");
+  if (asked === "/example.html") return response.writeHead(200, { "content-type": TYPES[".html"] }).end(EXAMPLE);
+  const path = join(folder, asked.replace(/\/$/, "/index.html"));
   try {
     if (!(await stat(path)).isFile()) throw new Error("a folder");
     response.writeHead(200, { "content-type": TYPES[extname(path)] ?? "application/octet-stream" }).end(await readFile(path));
@@ -56,12 +60,13 @@ async function look() {
   const stateOfDivided = await page.$eval("#state", (element) => element.textContent);
   await page.setViewport({ width: 360, height: 640 });
   const fitsAPhone = await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth);
+  const embedded = await embed(`${sentences[0]}  ${sentences[1]}`);
   server.closeAllConnections();
   server.close();
   await page.reload();
   const offlineState = await ready(page);
   const offline = offlineState === "Ready." ? await type(page, sentences[0]) : offlineState;
-  return { state, translations, typed, text, marked, kept, divided, stateOfDivided, shown, fitsAPhone, offline, origins: [...requested].map((origin) => origin === new URL(address).origin ? "own" : origin) };
+  return { state, translations, typed, text, marked, kept, divided, stateOfDivided, shown, fitsAPhone, embedded, offline, origins: [...requested].map((origin) => origin === new URL(address).origin ? "own" : origin) };
 }
 
 /** What the page says once it has loaded, or cannot. */
@@ -77,6 +82,25 @@ async function ready(page) {
 async function type(page, sentence) {
   await page.keyboard.type(sentence);
   return translated(page, sentence);
+}
+
+/** The translation in the example's page, which has the elements `source` and `translation`. */
+async function embed(text) {
+  const page = await browser.newPage();
+  await page.goto(`${address}example.html`);
+  await page.waitForFunction(() => document.getElementById("source").onchange, { timeout: TIMEOUT_MS });
+  await page.$eval(
+    "#source",
+    (element, given) => {
+      element.value = given;
+      element.dispatchEvent(new Event("change"));
+    },
+    text,
+  );
+  await page.waitForFunction(() => document.getElementById("translation").textContent, { timeout: TIMEOUT_MS });
+  const found = await page.$eval("#translation", (element) => element.textContent);
+  await page.close(); // the first page comes back to the foreground
+  return found;
 }
 
 /** As if pasted over what is there. */
