@@ -17,7 +17,7 @@ EXTRAS = {  # by module
     "uvicorn": "serve",
     "prometheus_client": "serve",
     "cachetools": "serve",
-    "py3langid": "serve",
+    "fasttext": "serve",
     "babel": "serve",
 }
 

