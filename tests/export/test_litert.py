@@ -22,7 +22,7 @@ from tensorflow.lite.tools import flatbuffer_utils
 
 from tfformer.data.sources import read_pairs
 from tfformer.engines import open_engine
-from tfformer.export.litert import quantizer
+from tfformer.export.litert import passes
 from tfformer.export.litert import writer as litert_writer
 from tfformer.export.litert.format import LiteRT
 from tfformer.export.parity import ask
@@ -218,7 +218,7 @@ def test_a_matrix_that_something_else_reads_stays_as_it_is():
     model = flatbuffer_utils.convert_bytearray_to_object(
         tf.lite.TFLiteConverter.from_concrete_functions([both.get_concrete_function()]).convert()
     )
-    quantizer.quantize(model)
+    passes.quantize(model)
     read = {
         int(number)
         for operator in model.subgraphs[0].operators

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
-from tfformer.export.litert import compactor as litert_compactor
+from tfformer.export.litert import passes
 
 pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed: pip install -e '.[litert]'")
 
@@ -53,7 +53,7 @@ def two_widths(converted):
 @pytest.mark.slow
 def test_a_compact_file_computes_the_same_of_smaller_constants(two_widths, tmp_path):
     file = tmp_path / "compact.tflite"
-    litert_compactor.compact(two_widths)
+    passes.compact(two_widths)
     file.write_bytes(flatbuffer_utils.convert_object_to_bytearray(two_widths))
     for width in (64, 48):
         x = np.random.default_rng(width).normal(size=(width, 32)).astype(np.float32)
@@ -85,7 +85,7 @@ def test_a_buffer_of_several_shapes_and_types_stays_apart(two_widths, tmp_path):
         graph.outputs = np.append(graph.outputs, output.tensorIndex).astype(np.int32)
         graph.tensors.append(tensor)
     file = tmp_path / "compact.tflite"
-    litert_compactor.compact(two_widths)
+    passes.compact(two_widths)
     file.write_bytes(flatbuffer_utils.convert_object_to_bytearray(two_widths))
     x = np.random.default_rng(2).normal(size=(64, 32)).astype(np.float32)
     found = answer(file, "add_64", x)
@@ -103,7 +103,7 @@ def test_equal_tables_are_written_once(two_widths):
     The tables are its tensors and operators.
     """
     two_widths.subgraphs[1] = copy.deepcopy(two_widths.subgraphs[0])
-    litert_compactor.compact(two_widths)
+    passes.compact(two_widths)
     file = schema.Model.GetRootAs(flatbuffer_utils.convert_object_to_bytearray(two_widths))
     one, other = file.Subgraphs(0), file.Subgraphs(1)
     assert one.OperatorsLength() == other.OperatorsLength() >= 3

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from page_pattern import javascript
 
-from tfformer.export.web.page import SOURCES
+from tfformer.export.web import SOURCES
 from tfformer.text.protected_words import RULES, protected_words
 
 PLACEHOLDERS = ["⟦1⟧", "⟦2⟧"]

@@ -23,8 +23,8 @@ from support.segmentations import log_probability, stretched
 from tfformer.data.sources import read_pairs
 from tfformer.engines import open_engine
 from tfformer.engines.litert import IdSearch
+from tfformer.export import web
 from tfformer.export.pipeline import export_model
-from tfformer.export.web import page as web_page
 from tfformer.inference.translator import Translator
 from tfformer.runtime.steps import Steps
 from tfformer.special_ids import END_ID
@@ -139,7 +139,7 @@ def test_the_page_has_the_text_of_which_a_manifest_has_the_digest():
     }
     expected = json.dumps({name: manifest[name] for name in ("a", "b")}, sort_keys=True)
     script = (
-        f"import {{ canonical }} from '{web_page.SOURCES / 'src' / 'manifest_digest.js'}';"
+        f"import {{ canonical }} from '{web.SOURCES / 'src' / 'manifest_digest.js'}';"
         "for await (const text of process.stdin) process.stdout.write(canonical(String(text)));"
     )
     for indent in (None, 2):
@@ -157,7 +157,7 @@ def test_without_sources_the_error_says_where_they_would_be(tmp_path):
         ValueError,
         match=f"the page's sources are not at {tmp_path}; install tfformer from a checkout",
     ):
-        web_page.built(Steps(), tmp_path)
+        web.built(Steps(), tmp_path)
 
 
 def test_without_npm_the_error_names_it(tmp_path, monkeypatch):
@@ -166,7 +166,7 @@ def test_without_npm_the_error_names_it(tmp_path, monkeypatch):
     with pytest.raises(
         ValueError, match=r"has to be built, and npm is not installed; install Node\.js 20 or newer"
     ):
-        web_page.built(Steps(), tmp_path)
+        web.built(Steps(), tmp_path)
 
 
 def test_a_build_that_fails_is_one_line(tmp_path, monkeypatch):
@@ -176,7 +176,7 @@ def test_a_build_that_fails_is_one_line(tmp_path, monkeypatch):
     npm.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     with pytest.raises(ValueError, match=r"`npm ci` failed in .*: no network"):
-        web_page.built(Steps(), tmp_path)
+        web.built(Steps(), tmp_path)
 
 
 @pytest.mark.parametrize("changed", ["build.mjs", "package-lock.json", "src/page.js"])
@@ -189,25 +189,23 @@ def test_a_page_older_than_its_sources_is_built_again(tmp_path, monkeypatch, cha
     npm.write_text("#!/bin/sh\necho $1 >> commands\nmkdir -p dist\ntouch dist/service_worker.js\n")
     npm.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
-    assert (
-        web_page.built(Steps(), tmp_path) == web_page.built(Steps(), tmp_path) == tmp_path / "dist"
-    )
+    assert web.built(Steps(), tmp_path) == web.built(Steps(), tmp_path) == tmp_path / "dist"
     assert (tmp_path / "commands").read_text() == "ci\nrun\n"
     os.utime(tmp_path / changed, (2e9, 2e9))
-    web_page.built(Steps(), tmp_path)
+    web.built(Steps(), tmp_path)
     assert (tmp_path / "commands").read_text() == "ci\nrun\n" * 2
 
 
 def test_a_page_is_copied_with_a_version_that_changes_with_any_of_its_files(tmp_path):
     built, versions = tmp_path / "dist", []
     built.mkdir()
-    shutil.copy(web_page.SOURCES / "src" / "service_worker.js", built)
+    shutil.copy(web.SOURCES / "src" / "service_worker.js", built)
     for number, (script, weights) in enumerate((("a", "b"), ("a", "b"), ("c", "b"), ("a", "c"))):
         (built / "page.js").write_text(script)
         folder = tmp_path / str(number)
         (folder / "model").mkdir(parents=True)
         (folder / "model" / "model.tflite").write_text(weights)
-        web_page.lay_out(built, folder)
+        web.lay_out(built, folder)
         versions += re.findall(
             r'const VERSION = "([0-9a-f]{16})";', (folder / "service_worker.js").read_text()
         )
@@ -220,7 +218,7 @@ def test_a_service_worker_without_a_place_for_the_version_is_refused(tmp_path):
     (tmp_path / "built").mkdir()
     (tmp_path / "built" / "service_worker.js").write_text("const VERSION = 1;")
     with pytest.raises(ValueError, match=r"service_worker\.js has no line VERSION"):
-        web_page.lay_out(tmp_path / "built", tmp_path / "version")
+        web.lay_out(tmp_path / "built", tmp_path / "version")
 
 
 STATE = "document.getElementById('state').textContent"

@@ -8,7 +8,7 @@ from typing import Any
 
 from support.browser import CHROMIUM
 
-from tfformer.export.web.page import SOURCES
+from tfformer.export.web import SOURCES
 
 PROGRAMS = {"chromium": CHROMIUM, "node": shutil.which("node"), "npm": shutil.which("npm")}
 MISSING = [name for name, path in PROGRAMS.items() if path is None]

@@ -1,10 +1,12 @@
 """A run in the order of another toolkit, for the writers of that toolkit's files."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tfformer.checkpoints.checkpoint import Vocabulary
 from tfformer.checkpoints.provenance import read_record
 from tfformer.checkpoints.vocabulary import RowOrder
 from tfformer.checkpoints.weight_names import (
@@ -22,36 +24,17 @@ from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 
 
 @dataclass(frozen=True)
-class Side:
-    """One side's vocabulary in the foreign order.
-
-    Attributes:
-        pieces: The token of each foreign id.
-        order: The foreign id of each row here.
-        model: The SentencePiece model that cuts this side's text.
-    """
-
-    pieces: list[str]
-    order: RowOrder
-    model: bytes
-
-
-@dataclass(frozen=True)
 class Foreign:
     """A run's tensors and vocabularies as they were before it was imported.
 
-    Attributes:
-        tensors: Place -> array; kernels as (inputs, outputs), tables in the foreign order, and in
-            float16 where they were imported in it and have not changed.
-        source: The source's vocabulary.
-        target: The target's.
-        shares_vocabulary: Whether both sides have the same tokens with the same ids.
-        record: The object of imported.json; empty for a run that was trained here.
+    `tensors` has kernels as (inputs, outputs) and tables in the foreign order, in float16 if they
+    were imported in float16 and have not changed. `record` is the object of imported.json, empty
+    for a run that was trained here.
     """
 
     tensors: dict[Place, np.ndarray]
-    source: Side
-    target: Side
+    source: Vocabulary
+    target: Vocabulary
     shares_vocabulary: bool
     record: dict[str, Any]
 
@@ -107,11 +90,11 @@ def in_halves(tensors: dict[Place, np.ndarray]) -> dict[Place, np.ndarray]:
     return found
 
 
-def _side(run: Run, record: dict[str, Any], name: str, with_pad: bool, place: int) -> Side:
+def _side(run: Run, record: dict[str, Any], name: str, with_pad: bool, place: int) -> Vocabulary:
     tokenizer = getattr(run.tokenizers, name)
     if not record:
         pieces = tokenizer.pieces(range(tokenizer.vocab_size))
-        return Side(pieces, RowOrder(tuple(range(len(pieces))), len(pieces)), tokenizer.model)
+        return _vocabulary(pieces, range(len(pieces)), tokenizer.model)
     try:
         pieces = list(record[name]["pieces"])
         rows = list(record[name]["rows"])
@@ -129,7 +112,11 @@ def _side(run: Run, record: dict[str, Any], name: str, with_pad: bool, place: in
             rows[START_ID] = None
         rows[PAD_ID] = None
         rows = [row - (row > pad) if row is not None else None for row in rows]
-    return Side(pieces, RowOrder(tuple(rows), len(pieces)), tokenizer.model)
+    return _vocabulary(pieces, rows, tokenizer.model)
+
+
+def _vocabulary(pieces: list[str], rows: Sequence[int | None], model: bytes) -> Vocabulary:
+    return Vocabulary(pieces, model, RowOrder(tuple(rows), len(pieces)))
 
 
 def _begins_with_its_own(model: Transformer, order: RowOrder) -> bool:
@@ -140,12 +127,11 @@ def _begins_with_its_own(model: Transformer, order: RowOrder) -> bool:
     return bool(np.any(table[same] != table[START_ID]))
 
 
-def _with_start(side: Side, token: str) -> Side:
+def _with_start(side: Vocabulary, token: str) -> Vocabulary:
     """Return a side with a row for the start behind all others."""
     rows = list(side.order.rows)
     rows[START_ID] = len(side.pieces)
-    pieces = [*side.pieces, token]
-    return Side(pieces, RowOrder(tuple(rows), len(pieces)), side.model)
+    return _vocabulary([*side.pieces, token], rows, side.model)
 
 
 def _set_bias_of_padding(bias: np.ndarray, record: dict[str, Any], order: RowOrder) -> None:
@@ -176,12 +162,7 @@ def _in_first_dtype(
     return tensors | narrow if unchanged else tensors
 
 
-def special_ids(side: Side) -> dict[str, int | None]:
+def special_ids(side: Vocabulary) -> dict[str, int | None]:
     """Return the foreign ids of "pad", "unknown", "start" and "end"; None for a missing one."""
-    rows = side.order.rows
-    return {
-        "pad": rows[PAD_ID],
-        "unknown": rows[UNKNOWN_ID],
-        "start": rows[START_ID],
-        "end": rows[END_ID],
-    }
+    names = {"pad": PAD_ID, "unknown": UNKNOWN_ID, "start": START_ID, "end": END_ID}
+    return {name: side.order.rows[number] for name, number in names.items()}

@@ -1,8 +1,7 @@
-"""The places of a Transformer's numbers.
+"""The places of a Transformer's numbers: one for each tensor that other toolkits store.
 
-There is one place for each tensor that other toolkits store. Other toolkits keep a matrix for the
-keys and one for the values; here both lie side by side in one variable. A `Slot` is the finer of
-the two views, and `variables` joins the views.
+Other toolkits store a matrix for the keys and another for the values; here one variable contains
+both. `variables` yields each variable with its places.
 """
 
 from __future__ import annotations
@@ -56,6 +55,22 @@ TABLES = {  # tie_embeddings -> the tables that are distinct
     "output": (SOURCE, TARGET),
     "none": (SOURCE, TARGET, OUTPUT),
 }
+BLOCKS = {
+    "encoder": ("self_attention", "feed_forward"),
+    "decoder": ("self_attention", "cross_attention", "feed_forward"),
+}
+PARTS = {
+    "self_attention": ("query", "key", "value", "output"),
+    "cross_attention": ("query", "key", "value", "output"),
+    "feed_forward": ("inner", "outer"),
+}
+PROJECTIONS = {  # parts -> the layer of this package that has them side by side
+    ("query",): "query",
+    ("key", "value"): "key_value",
+    ("output",): "output_projection",
+    ("inner",): "inner",
+    ("outer",): "outer",
+}
 
 Place = Slot | Table
 
@@ -82,25 +97,18 @@ def shapes(config: ModelConfig) -> dict[Slot, tuple[int, ...]]:
 def _slots(config: ModelConfig, side: str) -> Iterator[Slot]:
     decoder_layers = config.num_decoder_layers or config.num_layers
     for layer in range(config.num_layers if side == "encoder" else decoder_layers):
-        for block in ("self_attention", "cross_attention")[: 1 + (side == "decoder")]:
-            for part in ("query", "key", "value", "output"):
-                yield from _weighted(side, layer, block, part)
-            yield from _normalised(side, layer, block)
-        for part in ("inner", "outer"):
-            yield from _weighted(side, layer, "feed_forward", part)
-        yield from _normalised(side, layer, "feed_forward")
+        for block in BLOCKS[side]:
+            for part in PARTS[block]:
+                for kind in ("kernel", "bias"):
+                    yield Slot(side, layer, block, part, kind)
+            yield from _norm_slots(side, layer, block)
     if config.norm != "post":
-        yield from _normalised(side, None, "final")
+        yield from _norm_slots(side, None, "final")
 
 
-def _weighted(side: str, layer: int, block: str, part: str) -> Iterator[Slot]:
-    for kind in ("kernel", "bias"):
-        yield Slot(side, layer, block, part, kind)
-
-
-def _normalised(side: str, layer: int | None, block: str) -> Iterator[Slot]:
-    for kind in ("scale", "bias"):
-        yield Slot(side, layer, block, "norm", kind)
+def _norm_slots(side: str, layer: int | None, block: str) -> tuple[Slot, Slot]:
+    norm = Slot(side, layer, block, "norm", "scale")
+    return norm, norm._replace(kind="bias")
 
 
 def _shape(config: ModelConfig, slot: Slot) -> tuple[int, ...]:
@@ -133,49 +141,29 @@ def variables(model: Transformer) -> Iterator[tuple[keras.Variable, tuple[Place,
         for number, layer in enumerate(stack.layers):
             yield from _layer_variables(side, number, layer)
         if stack.normalization:
-            yield from _norm_variables(stack.normalization, Slot(side, None, "final", "norm", ""))
+            yield from _norm_variables(stack.normalization, side, None, "final")
 
 
 def _layer_variables(
     side: str, number: int, layer: keras.layers.Layer
 ) -> Iterator[tuple[keras.Variable, tuple[Place, ...]]]:
-    blocks: dict[str, dict[tuple[str, ...], keras.layers.Layer]] = {
-        "self_attention": {
-            ("query",): layer.self_attention.query,
-            ("key", "value"): layer.self_attention.key_value,
-            ("output",): layer.self_attention.output_projection,
-        },
-        "feed_forward": {
-            ("inner",): layer.feed_forward.inner,
-            ("outer",): layer.feed_forward.outer,
-        },
-    }
-    norms = {
-        "self_attention": layer.self_attention_residual.normalization,
-        "feed_forward": layer.feed_forward_residual.normalization,
-    }
-    if side == "decoder":
-        blocks["cross_attention"] = {
-            ("query",): layer.cross_attention.query,
-            ("key", "value"): layer.cross_attention.key_value,
-            ("output",): layer.cross_attention.output_projection,
-        }
-        norms["cross_attention"] = layer.cross_attention_residual.normalization
-    for block, projections in blocks.items():
-        for parts, dense in projections.items():
-            for kind in ("kernel", "bias"):
-                yield (
-                    getattr(dense, kind),
-                    tuple(Slot(side, number, block, part, kind) for part in parts),
-                )
-        yield from _norm_variables(norms[block], Slot(side, number, block, "norm", ""))
+    for block in BLOCKS[side]:
+        sublayer = getattr(layer, block)
+        for parts, name in PROJECTIONS.items():
+            if parts[0] in PARTS[block]:
+                for kind in ("kernel", "bias"):
+                    slots = tuple(Slot(side, number, block, part, kind) for part in parts)
+                    yield getattr(getattr(sublayer, name), kind), slots
+        residual = getattr(layer, f"{block}_residual")
+        yield from _norm_variables(residual.normalization, side, number, block)
 
 
 def _norm_variables(
-    norm: keras.layers.Layer, slot: Slot
+    norm: keras.layers.Layer, side: str, layer: int | None, block: str
 ) -> Iterator[tuple[keras.Variable, tuple[Place, ...]]]:
-    yield norm.gamma, (slot._replace(kind="scale"),)
-    yield norm.beta, (slot._replace(kind="bias"),)
+    scale, bias = _norm_slots(side, layer, block)
+    yield norm.gamma, (scale,)
+    yield norm.beta, (bias,)
 
 
 def take(model: Transformer) -> dict[Place, np.ndarray]:

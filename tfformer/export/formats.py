@@ -10,7 +10,7 @@ from tfformer.export.ctranslate2.format import CTranslate2
 from tfformer.export.format import Format
 from tfformer.export.litert.format import LiteRT
 from tfformer.export.saved_model.format import SavedModel
-from tfformer.export.web.format import WebPage
+from tfformer.export.web import WebPage
 
 FORMATS: Mapping[str, type[Format]] = {
     "saved_model": SavedModel,

@@ -13,8 +13,7 @@ from tfformer.checkpoints.export_model import write_checkpoint
 from tfformer.export import parity
 from tfformer.export.format import Format
 from tfformer.export.formats import CHECKPOINTS, FORMATS, check_options
-from tfformer.export.manifest import first_manifest
-from tfformer.export.model_card import model_card
+from tfformer.export.manifest import first_manifest, model_card
 from tfformer.export.questions import random_samples
 from tfformer.inference.text_model import TextModel
 from tfformer.inference.text_models import TEXT_MODELS

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfformer.checkpoints.foreign_files import read_object, told_by_keys
-from tfformer.checkpoints.pytorch_files import read_pytorch
-from tfformer.checkpoints.tensor_files import read_safetensors
+from tfformer.checkpoints.tensor_files import read_pytorch, read_safetensors
 from tfformer.checkpoints.weight_names import (
     OUTPUT,
     OUTPUT_BIAS,

@@ -7,7 +7,6 @@ marian-dev, src/common/binary.cpp, version 1.
 
 import json
 import math
-import re
 import struct
 import zipfile
 from collections.abc import Mapping
@@ -31,39 +30,7 @@ HEADERS = {  # version of NumPy's format -> reader of the header
 }
 MAX_RANK = 8
 MAX_OPTIONS_BYTES = 2**20  # of YAML; a model's options have a few kilobytes
-PLAIN = {
-    f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "int", "float", "str", "seq", "map")
-}
-
 MarianOptions = dict[str, Any]  # by name, of a model or of a search
-Resolver = tuple[str, re.Pattern[str]]  # a tag of YAML, and the form of its values
-
-
-def _plain(resolvers: list[Resolver]) -> list[Resolver]:
-    return [resolver for resolver in resolvers if resolver[0] in PLAIN]
-
-
-class _PlainLoader(yaml.SafeLoader):
-    """YAML of values that JSON knows too: a date is a string.
-
-    An alias is refused, as a few hundred bytes of them can stand for gigabytes.
-    """
-
-    yaml_constructors = {
-        tag: construct
-        for tag, construct in yaml.SafeLoader.yaml_constructors.items()
-        if tag is None or tag in PLAIN  # None: of all other tags, which are refused
-    }
-    yaml_implicit_resolvers = {
-        first: _plain(resolvers)
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Compose the next node, which may be no alias."""
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("it uses an alias")
-        return super().compose_node(parent, index)
 
 
 def read(path: Path) -> tuple[MarianOptions, dict[str, np.ndarray]]:
@@ -96,13 +63,17 @@ def read_options(path: Path) -> MarianOptions:
 def parse_options(content: bytes, place: str) -> MarianOptions:
     """Return the options in the YAML of a file named `place`, of values that JSON can hold.
 
-    ValueError: it is no YAML mapping, too long, or has an alias or an unknown tag.
+    A date becomes a string. ValueError: it is no YAML mapping, is too long, or has an alias, as a
+    few hundred bytes of aliases can mean gigabytes, or a tag.
     """
     if len(content) > MAX_OPTIONS_BYTES:
         raise ValueError(f"{place} has more than {MAX_OPTIONS_BYTES:,} bytes; give Marian's own")
     try:
-        options = yaml.load(content.decode("utf-8"), _PlainLoader)
-        json.dumps(options)  # the run's record will hold them; a number may have too many digits
+        text = content.decode("utf-8")
+        for event in yaml.parse(text, yaml.SafeLoader):
+            if isinstance(event, yaml.AliasEvent) or getattr(event, "tag", None) not in (None, "!"):
+                raise yaml.YAMLError("it uses an alias or a tag")
+        options = json.loads(json.dumps(yaml.safe_load(text), default=str))
     except (
         *(yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError),
         *(KeyError, IndexError, AttributeError, TypeError),

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from tfformer.checkpoints.foreign_order import Foreign, Side, as_foreign
+from tfformer.checkpoints.checkpoint import Vocabulary
+from tfformer.checkpoints.foreign_order import Foreign, as_foreign
 from tfformer.checkpoints.marian import files as marian_files
 from tfformer.checkpoints.marian.reader import BIAS, TABLES, TRANSPOSED, slot_name
 from tfformer.checkpoints.vocabulary import read_vocabulary
@@ -173,9 +174,7 @@ def _write_decoder(folder: Path, foreign: Foreign, config: Config) -> None:
     (folder / "decoder.yml").write_text(text, encoding="utf-8")
 
 
-def _write_yaml_vocabulary(path: Path, side: Side) -> None:
-    lines = [
-        f"{json.dumps(piece, ensure_ascii=False)}: {number}\n"
-        for number, piece in enumerate(side.pieces)
-    ]
-    path.write_text("".join(lines), encoding="utf-8")
+def _write_yaml_vocabulary(path: Path, side: Vocabulary) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        for number, piece in enumerate(side.pieces):
+            file.write(f"{json.dumps(piece, ensure_ascii=False)}: {number}\n")

@@ -15,7 +15,7 @@ import tensorflow as tf
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
-from tfformer.export.litert import compactor, operators, quantizer, text_pieces
+from tfformer.export.litert import passes, text_pieces
 from tfformer.export.saved_model.signatures import Functions
 from tfformer.inference.graphs import source_ids, translate_ids
 from tfformer.inference.search import Hypotheses
@@ -47,10 +47,10 @@ def write(path: Path, translator: TextModel, quantize: str, static: bool, with_t
             converter.optimizations = [tf.lite.Optimize.DEFAULT]
             converter.target_spec.supported_types = [tf.float16]
         model = flatbuffer_utils.convert_bytearray_to_object(converter.convert())
-    operators.use_builtins(model)
+    passes.use_builtins(model)
     if quantize == "int8":
-        quantizer.quantize(model)
-    compactor.compact(model)
+        passes.quantize(model)
+    passes.compact(model)
     path.write_bytes(flatbuffer_utils.convert_object_to_bytearray(model))
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
-from tfformer.export.saved_model import warmup_requests
 from tfformer.export.saved_model.signatures import signatures_of
 from tfformer.inference.text_model import TextModel
 from tfformer.model.fast_layers import with_last_axis
@@ -16,6 +15,7 @@ from tfformer.run_directory import Model, first_line
 from tfformer.special_ids import END_ID
 
 FIRST_TEXT = b"This is the first request."
+WARMUP_FILE = Path("assets.extra") / "tf_serving_warmup_requests"
 
 
 def write(folder: Path, exported: TextModel, dtype: str, with_text: bool) -> None:
@@ -49,7 +49,7 @@ def write(folder: Path, exported: TextModel, dtype: str, with_text: bool) -> Non
     chosen = functions.over_ids | (functions.over_text if with_text else {})
     try:
         tf.saved_model.save(holder, str(folder), signatures=chosen)
-        warmup_requests.write(folder, _first_requests(signatures(folder)))
+        _write_warmup(folder)
     except tf.errors.OpError as error:
         raise OSError(
             f"{folder.parent} cannot be written to ({first_line(error)}); free some space"
@@ -61,17 +61,6 @@ def _cast(model: Model, dtype: str) -> Model:
     cast = type(model).from_config(model.get_config() | {"dtype": dtype})
     cast.set_weights(model.get_weights())
     return cast
-
-
-def _first_requests(signatures: dict[str, dict[str, Any]]) -> dict[str, dict[str, np.ndarray]]:
-    """A small request for each signature: the first is slow, as it prepares the graph."""
-    ids = {"ids": np.array([[END_ID + 1]], np.int32), "lengths": np.array([1], np.int32)}
-    texts = dict.fromkeys(("text", "source", "target"), np.array([FIRST_TEXT], object))
-    values = ids | texts
-    requests = {}
-    for name, described in signatures.items():
-        requests[name] = {given: values[given] for given in described["inputs"]}
-    return requests
 
 
 def signatures(folder: Path) -> dict[str, dict[str, Any]]:
@@ -98,3 +87,42 @@ def _tensors(tensors: Mapping[str, meta_graph_pb2.TensorInfo]) -> dict[str, dict
         }
         for name, tensor in sorted(tensors.items())
     }
+
+
+def _write_warmup(folder: Path) -> None:
+    """Write a small request for each signature, which TensorFlow Serving sends to a new version.
+
+    The first request is slow, as it prepares the graph. A record is a PredictionLog of
+    tensorflow-serving-api; its few nested messages are encoded here by their field numbers, so that
+    an export does not need that package.
+    """
+    ids = {"ids": np.array([[END_ID + 1]], np.int32), "lengths": np.array([1], np.int32)}
+    values = ids | dict.fromkeys(("text", "source", "target"), np.array([FIRST_TEXT], object))
+    path = folder / WARMUP_FILE
+    path.parent.mkdir()
+    with tf.io.TFRecordWriter(str(path)) as file:
+        for signature, described in signatures(folder).items():
+            inputs = {name: values[name] for name in described["inputs"]}
+            file.write(_prediction_log(signature, inputs))
+
+
+def _prediction_log(signature: str, inputs: Mapping[str, np.ndarray]) -> bytes:
+    """tensorflow_serving/apis: prediction_log.proto, predict.proto, model.proto."""
+    # PredictRequest.model_spec, ModelSpec.signature_name
+    request = _field(1, _field(3, signature.encode()))
+    for name, values in inputs.items():
+        tensor = tf.make_tensor_proto(values).SerializeToString()
+        # PredictRequest.inputs: a map's key, value
+        request += _field(2, _field(1, name.encode()) + _field(2, tensor))
+    return _field(6, _field(1, request))  # PredictionLog.predict_log, PredictLog.request
+
+
+def _field(number: int, content: bytes) -> bytes:
+    """A length-delimited field of a protocol buffer: number and type, length, content."""
+    return _varint(number << 3 | 2) + _varint(len(content)) + content
+
+
+def _varint(number: int) -> bytes:
+    """Seven bits a byte, the lowest first; all but the last have the eighth bit set."""
+    higher, lowest = divmod(number, 128)
+    return bytes([lowest | 128]) + _varint(higher) if higher else bytes([lowest])

@@ -1,17 +1,52 @@
-"""Finds or builds the page that translates in the browser, and lays it out."""
+"""A page that translates in the browser: a static LiteRT file and the built files around it."""
+
+from __future__ import annotations
 
 import hashlib
 import shutil
 import subprocess
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
+from tfformer.export.litert.format import LiteRT
 from tfformer.runtime.steps import Steps
 
-SOURCES = Path(__file__).parents[3] / "export" / "on_device" / "web"
-DIST = SOURCES / "dist"
+if TYPE_CHECKING:
+    from tfformer.run_directory import Run
+
+SOURCES = Path(__file__).parents[2] / "export" / "on_device" / "web"
 BUILD = ("npm ci", "npm run build")
 SERVICE_WORKER = "service_worker.js"
 VERSION = 'VERSION = "VERSION"'
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebPage(LiteRT):
+    """A page that translates in the browser, for any server of static files.
+
+    Args:
+        quantize: "none", "int8" (dynamic range, a scale per row) or "float16".
+        max_length: As in `Format`.
+        samples: As in `Format`.
+        source_language: As in `Format`.
+        target_language: As in `Format`.
+    """
+
+    quantize: str = "float16"
+    static: bool = field(default=True, init=False)  # a page has no choice of the following
+    beam_size: int = field(default=1, init=False)
+    length_penalty: float | None = field(default=None, init=False)
+    with_text: bool = field(default=False, init=False)
+
+    subfolder: ClassVar[str] = "model"
+
+    def prepare(self, run: Run, step: Steps) -> None:
+        super().prepare(run, step)
+        built(step)
+
+    def finish(self, version: Path) -> None:
+        lay_out(SOURCES / "dist", version)
 
 
 def built(step: Steps, sources: Path = SOURCES) -> Path:

@@ -1,0 +1,338 @@
+"""The steps between LiteRT's converter and the file: LiteRT's operators, int8 weights, less bytes.
+
+Each changes a model in place; `writer.write` calls them in this order.
+"""
+
+import hashlib
+from typing import Any
+
+import flatbuffers
+import numpy as np
+from tensorflow.lite.python import schema_py_generated as schema
+
+BUILTINS = schema.BuiltinOperator
+# A function's name in the graph -> LiteRT's operator.
+NAMED = {b"dynamic_update_slice": BUILTINS.DYNAMIC_UPDATE_SLICE}
+LARGEST = 127  # of int8
+WORTH_AN_OPERATOR = 4096  # bytes of a constant
+Zeros = dict[tuple[flatbuffers.Builder, int], int]
+Constant = tuple[int, tuple[int, ...]]  # its buffer and shape
+
+
+def _builtin(model: schema.ModelT, operator: schema.OperatorT) -> int:
+    """Return the number of the builtin that an operator is."""
+    known = model.operatorCodes[operator.opcodeIndex]
+    return max(known.builtinCode, known.deprecatedBuiltinCode)
+
+
+def _operator_index(model: schema.ModelT, builtin: int, version: int) -> int:
+    """Return the index of an operator code, adding it if it is missing."""
+    for index, known in enumerate(model.operatorCodes):
+        if (known.builtinCode, known.version) == (builtin, version):
+            return index
+    added = schema.OperatorCodeT()
+    added.builtinCode = builtin
+    added.deprecatedBuiltinCode = min(builtin, 127)
+    added.version = version
+    model.operatorCodes.append(added)
+    return len(model.operatorCodes) - 1
+
+
+def _values(model: schema.ModelT, tensor: schema.TensorT) -> np.ndarray:
+    content = model.buffers[tensor.buffer].data.tobytes()
+    return np.frombuffer(content, np.float32).reshape(tensor.shape)
+
+
+def _add_buffer(model: schema.ModelT, values: np.ndarray) -> int:
+    """Add the numbers to the model, and return the index of their buffer."""
+    buffer = schema.BufferT()
+    buffer.data = np.frombuffer(values.tobytes(), np.uint8)
+    model.buffers.append(buffer)
+    return len(model.buffers) - 1
+
+
+def use_builtins(model: schema.ModelT) -> None:
+    """Replace the graph's functions by LiteRT's operators of the same name."""
+    for found in model.operatorCodes:
+        if found.customCode in NAMED:
+            found.builtinCode = NAMED[found.customCode]
+            found.deprecatedBuiltinCode = 127  # look at builtinCode
+            found.customCode = None
+    for subgraph in model.subgraphs:
+        for operator in subgraph.operators:
+            if _builtin(model, operator) in NAMED.values():
+                operator.builtinOptionsType = schema.BuiltinOptions.NONE
+                operator.builtinOptions = None
+                operator.customOptions = None
+
+
+class RowScales(schema.QuantizationParametersT):
+    """A scale for each row (R,), and as many zero points, which a file contains once per R.
+
+    `zeros` has the offsets of zero points already written, by the file's builder and their number.
+    """
+
+    def __init__(self, scales: np.ndarray, zeros: Zeros) -> None:
+        super().__init__()
+        self.scale = scales
+        self.zeros = zeros
+
+    def Pack(self, builder: flatbuffers.Builder) -> int:
+        """Write the scales, and the zero points if the file lacks them; return the offset."""
+        rows = len(self.scale)
+        scales = builder.CreateNumpyVector(self.scale)
+        if (builder, rows) not in self.zeros:
+            self.zeros[builder, rows] = builder.CreateNumpyVector(np.zeros(rows, np.int64))
+        schema.QuantizationParametersStart(builder)
+        schema.QuantizationParametersAddScale(builder, scales)
+        schema.QuantizationParametersAddZeroPoint(builder, self.zeros[builder, rows])
+        return schema.QuantizationParametersEnd(builder)
+
+
+def quantize(model: schema.ModelT) -> None:
+    """Quantise the float32 matrices that are used only in products and look-ups.
+
+    A matrix gets a scale per row. Activations stay float32; LiteRT's products round each row of
+    them. TensorFlow's own quantiser stores an embedding twice if it is also the output's weight,
+    once for each scheme; here a matrix is stored once.
+    """
+    quantized: dict[int, tuple[int, RowScales]] = {}  # buffer -> its int8 buffer, its scales
+    zeros: Zeros = {}
+    for subgraph in model.subgraphs:
+        for index in sorted(_matrices(model, subgraph)):
+            tensor = subgraph.tensors[index]
+            if tensor.buffer not in quantized:
+                quantized[tensor.buffer] = _add_rows(model, tensor, zeros)
+            tensor.buffer, tensor.quantization = quantized[tensor.buffer]
+            tensor.type = schema.TensorType.INT8
+            _tell_operators(model, subgraph, index)
+
+
+def _matrices(model: schema.ModelT, subgraph: schema.SubGraphT) -> set[int]:
+    """The constant float32 matrices of which every use can be quantised."""
+    good: set[int] = set()
+    bad: set[int] = set()
+    for operator in subgraph.operators:
+        for place, tensor in enumerate(map(int, operator.inputs)):
+            (good if _takes_rows(model, subgraph, operator, place) else bad).add(tensor)
+    return {tensor for tensor in good - bad if _is_matrix(model, subgraph.tensors[tensor])}
+
+
+def _takes_rows(
+    model: schema.ModelT, subgraph: schema.SubGraphT, operator: schema.OperatorT, place: int
+) -> bool:
+    builtin = _builtin(model, operator)
+    if builtin == BUILTINS.GATHER:
+        # LiteRT's embedding lookup, which knows scales, takes a plain list of ids.
+        ids = subgraph.tensors[operator.inputs[1]]
+        options = operator.builtinOptions
+        return place == 0 and (options.axis, options.batchDims) == (0, 0) and len(_shape(ids)) == 1
+    return builtin == BUILTINS.FULLY_CONNECTED and place == 1
+
+
+def _is_matrix(model: schema.ModelT, tensor: schema.TensorT) -> bool:
+    is_constant = model.buffers[tensor.buffer].data is not None
+    return is_constant and tensor.type == schema.TensorType.FLOAT32 and len(_shape(tensor)) == 2
+
+
+def _shape(tensor: schema.TensorT) -> list[int]:
+    return [] if tensor.shape is None else list(tensor.shape)
+
+
+def _add_rows(model: schema.ModelT, tensor: schema.TensorT, zeros: Zeros) -> tuple[int, RowScales]:
+    rows = _values(model, tensor)
+    largest = np.abs(rows).max(axis=1)
+    scales = np.where(largest > 0, largest, 1.0).astype(np.float32) / LARGEST
+    rounded = np.rint(rows / scales[:, np.newaxis]).astype(np.int8)
+    return _add_buffer(model, rounded), RowScales(scales, zeros)
+
+
+def _tell_operators(model: schema.ModelT, subgraph: schema.SubGraphT, index: int) -> None:
+    """The versions are those that know a scale for each row."""
+    for operator in subgraph.operators:
+        if index not in operator.inputs:
+            continue
+        if _builtin(model, operator) == BUILTINS.GATHER:
+            operator.opcodeIndex = _operator_index(model, BUILTINS.EMBEDDING_LOOKUP, version=3)
+            operator.inputs = operator.inputs[[1, 0]]
+            operator.builtinOptionsType = schema.BuiltinOptions.NONE
+            operator.builtinOptions = None
+        else:
+            operator.opcodeIndex = _operator_index(model, BUILTINS.FULLY_CONNECTED, version=12)
+            operator.builtinOptions.asymmetricQuantizeInputs = True
+
+
+class Once:
+    """A table that several other tables refer to, written once into each file."""
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+        self.builder: flatbuffers.Builder | None = None
+
+    def Pack(self, builder: flatbuffers.Builder) -> int:
+        """Write the table unless the file contains it; return its offset."""
+        if self.builder is not builder:
+            self.builder = builder
+            self.place = self.table.Pack(builder)
+        return self.place
+
+
+def compact(model: schema.ModelT) -> None:
+    """Make the model smaller without changing its results.
+
+    Signatures that differ only in their widths repeat each other: their equal parts are stored
+    once, and a large constant that one operator can compute is computed when the model runs. It is
+    the last step, as tables are shared from then on.
+    """
+    _make_constants(model)
+    _forget_inner_details(model)
+    _share_buffers(model)
+    _share_tables(model)
+
+
+def _make_constants(model: schema.ModelT) -> None:
+    """Compute large constants of the signatures: zeros by a fill, beginnings of others by a slice.
+
+    A loop would compute its constants again in each step.
+    """
+    graphs = [model.subgraphs[signature.subgraphIndex] for signature in model.signatureDefs]
+    constants = {
+        (tensor.buffer, tuple(tensor.shape)): _values(model, tensor)
+        for graph in graphs
+        for tensor in graph.tensors
+        if _is_large(model, tensor)
+    }
+    for graph in graphs:
+        for index, tensor in enumerate(list(graph.tensors)):
+            if not _is_large(model, tensor):
+                continue
+            values = constants[tensor.buffer, tuple(tensor.shape)]
+            if not values.any():
+                _insert_fill(model, graph, index)
+            elif larger := _beginning_with(values, constants):
+                _insert_slice(model, graph, index, *larger)
+
+
+def _is_large(model: schema.ModelT, tensor: schema.TensorT) -> bool:
+    data = model.buffers[tensor.buffer].data
+    return (
+        tensor.type == schema.TensorType.FLOAT32
+        and data is not None
+        and len(data) >= WORTH_AN_OPERATOR
+    )
+
+
+def _beginning_with(values: np.ndarray, constants: dict[Constant, np.ndarray]) -> Constant | None:
+    """Return the largest of the larger constants whose first rows, columns, ... are `values`."""
+
+    def begins(constant: np.ndarray) -> bool:
+        if constant.ndim != values.ndim or constant.size <= values.size:
+            return False
+        return np.array_equal(constant[tuple(map(slice, values.shape))], values)
+
+    found = [place for place, constant in constants.items() if begins(constant)]
+    return max(found, key=lambda place: constants[place].size, default=None)
+
+
+def _insert_fill(model: schema.ModelT, graph: schema.SubGraphT, index: int) -> None:
+    shape = _add_constant(model, graph, np.array(graph.tensors[index].shape, np.int32))
+    zero = _add_constant(model, graph, np.zeros((), np.float32))
+    options = (schema.BuiltinOptions.FillOptions, schema.FillOptionsT())
+    _insert(model, graph, index, BUILTINS.FILL, [shape, zero], options)
+
+
+def _insert_slice(
+    model: schema.ModelT, graph: schema.SubGraphT, index: int, buffer: int, shape: tuple[int, ...]
+) -> None:
+    larger = _add_tensor(graph, schema.TensorType.FLOAT32, shape, buffer)
+    begin = _add_constant(model, graph, np.zeros(len(shape), np.int32))
+    size = _add_constant(model, graph, np.array(graph.tensors[index].shape, np.int32))
+    options = (schema.BuiltinOptions.SliceOptions, schema.SliceOptionsT())
+    _insert(model, graph, index, BUILTINS.SLICE, [larger, begin, size], options)
+
+
+def _insert(
+    model: schema.ModelT,
+    graph: schema.SubGraphT,
+    output: int,
+    builtin: int,
+    inputs: list[int],
+    options: Any,
+) -> None:
+    """Let the graph begin with an operator that makes a tensor which was a constant."""
+    graph.tensors[output].buffer = 0
+    operator = schema.OperatorT()
+    operator.opcodeIndex = _operator_index(model, builtin, version=1)
+    operator.inputs = np.array(inputs, np.int32)
+    operator.outputs = np.array([output], np.int32)
+    operator.builtinOptionsType, operator.builtinOptions = options
+    graph.operators.insert(0, operator)
+
+
+def _add_constant(model: schema.ModelT, graph: schema.SubGraphT, values: np.ndarray) -> int:
+    is_float = values.dtype == np.float32
+    dtype = schema.TensorType.FLOAT32 if is_float else schema.TensorType.INT32
+    return _add_tensor(graph, dtype, values.shape, _add_buffer(model, values))
+
+
+def _add_tensor(graph: schema.SubGraphT, dtype: int, shape: tuple[int, ...], buffer: int) -> int:
+    tensor = schema.TensorT()
+    tensor.type = dtype
+    tensor.shape = np.array(shape, np.int32)
+    tensor.buffer = buffer
+    tensor.hasRank = True
+    graph.tensors.append(tensor)
+    return len(graph.tensors) - 1
+
+
+def _forget_inner_details(model: schema.ModelT) -> None:
+    """Drop the names of tensors that no signature uses, and quantisation but of int8 tensors."""
+    signatures = {signature.subgraphIndex for signature in model.signatureDefs}
+    for place, subgraph in enumerate(model.subgraphs):
+        named: set[int] = set()
+        if place in signatures:
+            named = {*map(int, subgraph.inputs), *map(int, subgraph.outputs)}
+        for index, tensor in enumerate(subgraph.tensors):
+            if index not in named:
+                tensor.name = None
+            if tensor.type != schema.TensorType.INT8:
+                tensor.quantization = None
+
+
+def _share_buffers(model: schema.ModelT) -> None:
+    """Keep each used buffer once; all empty ones are the first, as the format has it."""
+    kept = [model.buffers[0]]
+    places = {_digest(b""): 0}
+    for user in (
+        *(tensor for subgraph in model.subgraphs for tensor in subgraph.tensors),
+        *(model.metadata or []),
+    ):
+        buffer = model.buffers[user.buffer]
+        digest = _digest(b"" if buffer.data is None else buffer.data.tobytes())
+        if digest not in places:
+            places[digest] = len(kept)
+            kept.append(buffer)
+        user.buffer = places[digest]
+    model.buffers = kept
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()
+
+
+def _share_tables(model: schema.ModelT) -> None:
+    """Let equal tensors, operators and options of operators be one table of the file."""
+    shared: dict[bytes, Once] = {}
+
+    def once(table: Any) -> Once | None:
+        if table is None:
+            return None
+        builder = flatbuffers.Builder()
+        builder.Finish(table.Pack(builder))
+        return shared.setdefault(bytes(builder.Output()), Once(table))
+
+    for subgraph in model.subgraphs:
+        for operator in subgraph.operators:
+            operator.builtinOptions = once(operator.builtinOptions)
+        subgraph.tensors = list(map(once, subgraph.tensors))
+        subgraph.operators = list(map(once, subgraph.operators))

@@ -1,1 +1,0 @@
-"""The page that translates in the browser, around a LiteRT file."""
