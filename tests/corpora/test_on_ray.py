@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import pytest
 from support.scripted_engine import ScriptedEngine
 
-from tfformer.corpora import on_ray as translating
 from tfformer.corpora.parts import find_parts
 from tfformer.corpora.translation import Counts
 from tfformer.corpora.workers import WorkersError
@@ -18,7 +17,8 @@ from tfformer.version import __version__
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
 
-from tfformer.corpora.on_ray_job import News, PartTranslator, TranslationJob  # noqa: E402
+from tfformer.corpora import on_ray as translating  # noqa: E402
+from tfformer.corpora.on_ray import News, PartTranslator, TranslationJob  # noqa: E402
 
 MODEL = Artifact("keras", "run", 1, "digest")
 ONE, TWO = Counts(lines=1), Counts(lines=2)
@@ -74,7 +74,7 @@ def test_an_error_of_a_library_names_the_file(outcome_of, monkeypatch, tmp_path)
     def failing(*arguments):
         raise KeyError("beam_size")
 
-    monkeypatch.setattr("tfformer.corpora.on_ray_job.translate_part", failing)
+    monkeypatch.setattr("tfformer.corpora.on_ray.translate_part", failing)
     (tmp_path / "a").write_text("ab\n")
     outcome = outcome_of("a")
     assert type(outcome) is WorkersError
@@ -126,7 +126,8 @@ def translate(monkeypatch, tmp_path):
         return answer
 
     stub = SimpleNamespace(exceptions=ray.exceptions, get=get, shutdown=lambda: None)
-    monkeypatch.setattr(translating, "connected", lambda address, log_to_driver: stub)
+    monkeypatch.setattr(translating, "ray", stub)
+    monkeypatch.setattr(translating, "connected", lambda address, log_to_driver: None)
     monkeypatch.setattr(translating, "Head", lambda ray: SimpleNamespace(check=lambda: None))
     (tmp_path / "in").mkdir()
     for name in "abcd":

@@ -93,6 +93,7 @@ EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"  # SH
 
 def test_workers_of_an_export_for_another_runtime_need_no_tensorflow():
     """Each would take some seconds and 600 MB for it."""
+    pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
     code = (
         "import sys, tfformer.corpora.processes, tfformer.corpora.on_ray\n"
         "print([name for name in ('tensorflow', 'keras') if name in sys.modules])"

@@ -1,22 +1,33 @@
 """A corpus translated on a Ray cluster.
 
-Ray Data places the workers and gives each one part after the other. All machines must see the
-corpus and the output, and a model that has no address, under the same paths.
+Ray Data places the workers and gives each one part after another. All machines must see the corpus
+and the output, and a model that has no address, under the same paths.
 """
 
 from __future__ import annotations
 
+import functools
+import threading
+import time
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+import ray
+from ray.data import ActorPoolStrategy, DataContext
 
 from tfformer.corpora.parts import Part
-from tfformer.corpora.translation import Counts
-from tfformer.corpora.workers import SECONDS_A_REPORT, Outcomes, Report, WorkersError
-from tfformer.engines import Artifact
-from tfformer.runtime.ray_cluster import Head, connected, on_head, reason
+from tfformer.corpora.translation import Advance, Counts, translate_part
+from tfformer.corpora.workers import MAX_DEATHS, SECONDS_A_REPORT, Outcomes, Report, WorkersError
+from tfformer.engines import Artifact, Engine
+from tfformer.runtime.ray_cluster import Head, check_version, connected, on_head, reason
 from tfformer.version import __version__
 
 AT_ONCE = 8  # calls of the workers that the job answers
+NUMBER = "number"  # the column of the data set: the index of the part
+SECONDS_A_MESSAGE = 0.5  # between the messages of a worker, at least
+
+Outcome = Counts | Exception | None  # of a part; None if workers die of it
 
 
 def translate_parts(
@@ -26,41 +37,26 @@ def translate_parts(
     count: int,
     report: Report = lambda counts: None,
 ) -> Counts:
-    """Translate parts on a cluster.
+    """Translate parts on the cluster at an address, see `ray_cluster.connected`.
 
-    Args:
-        address: As in `connection.connected`.
-        model: A run or an export.
-        parts: The files.
-        count: Number of workers, each of which loads the model and needs one processor. Workers
-            wait until a processor is free.
-        report: As in `workers.translate_parts`.
-
-    Returns:
-        The sums of all parts; see `workers.translate_parts` for more errors.
-
-    Raises:
-        ValueError: Ray is not installed.
-        ConnectionError: There is no cluster at `address`, or its head is lost.
+    Each of the `count` workers loads the model and needs one processor; it waits until one is free.
+    The other arguments, the result and the errors are those of `workers.translate_parts`.
+    ConnectionError: there is no cluster at `address`, or its head is lost.
     """
     if not parts:
         return Counts()
-    ray = connected(address, log_to_driver=False)
+    connected(address, log_to_driver=False)
     try:
-        from tfformer.corpora.on_ray_job import TranslationJob
-
         # No link is followed: the name of a file says whether it is packed.
         absolute = [Part(part.source.absolute(), part.output.absolute()) for part in parts]
-        job = on_head(ray, TranslationJob, max_concurrency=AT_ONCE)
-        return _with_job(ray, job, model, absolute, count, report)
+        return _followed(model, absolute, count, report)
     finally:
         ray.shutdown()
 
 
-def _with_job(
-    ray: Any, job: Any, model: Artifact, parts: Sequence[Part], count: int, report: Report
-) -> Counts:
-    """Follow a job to its end."""
+def _followed(model: Artifact, parts: Sequence[Part], count: int, report: Report) -> Counts:
+    """Start a job on the head, and follow it to its end."""
+    job = on_head(ray, TranslationJob, max_concurrency=AT_ONCE)
     head = Head(ray)
     outcomes = Outcomes(parts)
     over = False
@@ -68,7 +64,7 @@ def _with_job(
     try:
         while not over:
             over = bool(ray.wait([running], timeout=SECONDS_A_REPORT)[0])
-            news = _news(ray, job, head)
+            news = _news(job, head)
             for number, outcome in news.outcomes:
                 if outcome is None:
                     outcomes.leave_out(parts[number])
@@ -83,10 +79,141 @@ def _with_job(
         raise WorkersError(f"the job on the cluster's head is lost: {reason(error)}") from None
 
 
-def _news(ray: Any, job: Any, head: Head) -> Any:
+def _news(job: Any, head: Head) -> News:
     """Ask a job for its news; raise ConnectionError if the head does not answer."""
     told = job.news.remote()
     head.check()
     while not ray.wait([told], timeout=SECONDS_A_REPORT)[0]:
         head.check()
     return ray.get(told)
+
+
+class News(NamedTuple):
+    """Progress of the parts since the last request."""
+
+    outcomes: list[tuple[int, Outcome]]  # of finished parts, by their numbers
+    under_way: list[Counts]  # the figures so far of each part that a worker is translating
+
+
+class TranslationJob:
+    """An actor on the head, which holds Ray Data for the command.
+
+    Workers report their progress to it, as Ray Data knows a part only when it is finished.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._begun: Counter[int] = Counter()  # how often each part was
+        self._counts: dict[int, Counts] = {}  # of the parts under way
+        self._over: set[int] = set()
+        self._news: list[tuple[int, Outcome]] = []
+
+    def run(self, model: Artifact, parts: Sequence[Part], count: int, version: str) -> None:
+        """Translate all parts with `count` workers.
+
+        A worker that dies starts again where a processor is free, and gets its part again. Ray
+        counts more than deaths as tries, so Ray may retry without limit, and the job counts.
+        RayError: a worker cannot start.
+        """
+        check_version(version)
+        context = DataContext.get_current()
+        context.enable_progress_bars = False
+        context.max_consecutive_actor_init_deaths = MAX_DEATHS - 1
+        numbers = [{NUMBER: number} for number in range(len(parts))]
+        job = ray.get_runtime_context().current_actor
+        ray.data.from_items(numbers, override_num_blocks=len(parts)).map_batches(
+            PartTranslator,
+            fn_constructor_args=(job, model, list(parts), version),
+            batch_size=1,
+            compute=ActorPoolStrategy(size=count, max_tasks_in_flight_per_actor=1),
+            num_cpus=1,
+            max_restarts=-1,
+            max_task_retries=-1,
+        ).materialize()
+
+    def begin(self, number: int) -> bool:
+        """Return whether a worker should translate a part.
+
+        It should not if the part is finished, although Ray has lost that result, or if too many
+        workers have died with it.
+        """
+        with self._lock:
+            self._begun[number] += 1
+            if self._begun[number] > MAX_DEATHS:
+                self._note(number, None)
+            is_left = number not in self._over
+            if is_left:
+                self._counts[number] = Counts()
+            return is_left
+
+    def advance(self, number: int, counts: Counts) -> None:
+        """Note the figures of a part so far."""
+        with self._lock:
+            if number not in self._over:
+                self._counts[number] = counts
+
+    def end(self, number: int, outcome: Counts | Exception) -> None:
+        """Note that a part is over."""
+        with self._lock:
+            self._note(number, outcome)
+
+    def news(self) -> News:
+        """Return what has become of the parts since the last call."""
+        with self._lock:
+            news, self._news = self._news, []
+            return News(news, list(self._counts.values()))
+
+    def _note(self, number: int, outcome: Outcome) -> None:
+        if number not in self._over:
+            self._over.add(number)
+            self._counts.pop(number, None)
+            self._news.append((number, outcome))
+
+
+class PartTranslator:
+    """A worker, which loads the model once and translates one part after the other."""
+
+    def __init__(self, job: Any, model: Artifact, parts: list[Part], version: str) -> None:
+        self._job = job
+        self._model = model
+        self._parts = parts
+        self._version = version
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """Translate a part, tell the job, and return the row as it was."""
+        [number] = batch[NUMBER].tolist()
+        if ray.get(self._job.begin.remote(number)):
+            ray.get(self._job.end.remote(number, self._outcome(number)))
+        return batch
+
+    def _outcome(self, number: int) -> Counts | Exception:
+        try:
+            check_version(self._version)
+        except ValueError as error:
+            return WorkersError(f"a worker cannot begin: {error}")
+        part = self._parts[number]
+        try:
+            return translate_part(self._engine, part, self._advance(number))
+        except (ValueError, OSError) as error:
+            return error
+        except Exception as error:  # one that may not be read on another machine
+            return WorkersError(f"{part.source}: {error!r}")
+
+    @functools.cached_property
+    def _engine(self) -> Engine:
+        return self._model.open(threads=1)
+
+    def _advance(self, number: int) -> Advance:
+        """Return a function that tells the job, now and then, the figures of a part so far."""
+        sums = Counts()
+        told = time.monotonic()
+
+        def advance(counts: Counts) -> None:
+            nonlocal sums, told
+            sums = sums.plus(counts)
+            now = time.monotonic()
+            if now - told > SECONDS_A_MESSAGE:
+                told = now
+                self._job.advance.remote(number, sums)
+
+        return advance

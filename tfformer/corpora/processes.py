@@ -34,7 +34,7 @@ def translate_parts(
 ) -> Counts:
     """Translate parts with `count` processes, each of which loads the model.
 
-    The other arguments, the result and the errors are those of `workers.translate_parts`.
+    See `workers.translate_parts` for the other arguments, the result and the errors.
     """
     with ExitStack() as begun:
         processes = [begun.enter_context(_Process(model)) for _ in range(count)]

@@ -29,16 +29,11 @@ class WorkersError(OSError):
 
 
 class Worker(ABC):
-    """Translates one part at a time.
-
-    Attributes:
-        part: The last part that it has started.
-        future: The outcome of the part that it is translating, if any.
-    """
+    """Translates one part at a time."""
 
     def __init__(self) -> None:
-        self.part: Part | None = None
-        self.future: Future[Counts] | None = None
+        self.part: Part | None = None  # the last part that it has started
+        self.future: Future[Counts] | None = None  # of that part, until it ends
 
     @property
     def is_free(self) -> bool:
@@ -80,36 +75,25 @@ class Worker(ABC):
 
 
 class Outcomes:
-    """What has become of the parts so far, and what must end the work.
-
-    Args:
-        parts: All parts.
-
-    Attributes:
-        done: The sums of those that are translated.
-    """
+    """The outcomes of the parts so far, and the rules by which the work ends early."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
-        self.done = Counts()
         self._count = len(parts)
         self._outcomes: dict[Part, Counts | Exception] = {}
-        self._lost: list[Part] = []  # since the last that was translated
-        self._silence = _Silence()
+        self._lost: list[Part] = []  # since the last part that was translated
+        self._done = Counts()  # of the translated parts
+        self._sums = Counts()  # of all parts, at the last report
+        self._since = time.monotonic()  # the sums have not changed
 
     @property
     def are_complete(self) -> bool:
-        """Whether there is one of each part."""
+        """Whether every part has an outcome."""
         return len(self._outcomes) == self._count
 
     def add(self, part: Part, outcome: Counts | BaseException) -> None:
-        """Note the figures of a part, or its fault.
-
-        Raises:
-            ArtifactError: The model cannot be loaded, or is another one.
-            WorkersError: A library has an error of its own.
-        """
+        """Note the figures of a part, or its fault; raise a fault that ends the work."""
         if isinstance(outcome, Counts):
-            self.done = self.done.plus(outcome)
+            self._done = self._done.plus(outcome)
             self._lost.clear()
         elif isinstance(outcome, ArtifactError | WorkersError) or not isinstance(
             outcome, Exception
@@ -122,8 +106,7 @@ class Outcomes:
     def leave_out(self, part: Part) -> None:
         """Note that `MAX_DEATHS` workers have died at a part.
 
-        Raises:
-            WorkersError: It is the last of `MAX_LOST` in a row.
+        WorkersError: it is the last of `MAX_LOST` such parts in a row.
         """
         self._outcomes[part] = WorkersError(f"{MAX_DEATHS} workers died while they translated it")
         self._lost.append(part)
@@ -135,37 +118,31 @@ class Outcomes:
             )
 
     def with_those_under_way(self, counts: Iterable[Counts]) -> Counts:
-        """Return the sums of all that is translated, that of unfinished parts too.
+        """Return the sums of all parts, given the figures of the parts under way.
 
-        Args:
-            counts: The figures of the parts under way.
-
-        Raises:
-            WorkersError: They have not changed for a long time.
+        WorkersError: the sums have not changed for a long time.
         """
-        sums = functools.reduce(Counts.plus, counts, self.done)
-        self._silence.check(sums)
+        sums = functools.reduce(Counts.plus, counts, self._done)
+        now = time.monotonic()
+        if sums != self._sums:
+            self._sums = sums
+            self._since = now
+        elif now - self._since > MAX_SILENCE:
+            raise WorkersError(
+                f"no sentence was translated for {MAX_SILENCE} seconds; what is done stays: look "
+                "at the load, the memory and the free processors, then give the same command again"
+            )
         return sums
 
     def sums(self) -> Counts:
-        """Return the sums of all parts.
-
-        Raises:
-            ValueError: Some were left out.
-        """
+        """Return the sums of all parts; ValueError: some were left out."""
         return summed({part.source: outcome for part, outcome in self._outcomes.items()})
 
 
 def translate_parts(workers: Sequence[Worker], parts: Sequence[Part], report: Report) -> Counts:
-    """Translate parts.
+    """Translate parts, each by one of the workers, and return the sums of all parts.
 
-    Args:
-        workers: Each takes one part after the other.
-        parts: The files.
-        report: Called about every second.
-
-    Returns:
-        The sums of all parts.
+    `report` is called about every second.
 
     Raises:
         ArtifactError: The model cannot be loaded, or was changed meanwhile.
@@ -203,23 +180,3 @@ def _ended(workers: Sequence[Worker]) -> Iterator[tuple[Part, Counts | BaseExcep
         worker = busy[future]
         assert worker.part is not None
         yield worker.part, worker.end()
-
-
-class _Silence:
-    """Notes since when the figures have been the same."""
-
-    def __init__(self) -> None:
-        self._last: Counts | None = None
-        self._since = 0.0
-
-    def check(self, counts: Counts) -> None:
-        """Raise WorkersError if they have not changed for too long."""
-        now = time.monotonic()
-        if counts != self._last:
-            self._last = counts
-            self._since = now
-        elif now - self._since > MAX_SILENCE:
-            raise WorkersError(
-                f"no sentence was translated for {MAX_SILENCE} seconds; what is done stays: look "
-                "at the load, the memory and the free processors, then give the same command again"
-            )

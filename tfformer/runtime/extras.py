@@ -12,6 +12,7 @@ EXTRAS = {  # by module
     "ai_edge_litert": "litert",
     "ctranslate2": "ctranslate2",
     "huggingface_hub": "hub",
+    "ray": "ray",
     "fastapi": "serve",
     "starlette": "serve",
     "uvicorn": "serve",

@@ -29,13 +29,11 @@ def connected(address: str, log_to_driver: bool) -> Any:
         log_to_driver: Whether the workers' output is printed here, too.
 
     Raises:
-        ValueError: Ray is not installed, or `address` is malformed.
+        ValueError: `address` is malformed.
         ConnectionError: There is no cluster.
     """
-    try:
-        import ray
-    except ImportError:
-        raise ValueError("--ray needs Ray; pip install -e '.[ray]'") from None
+    import ray
+
     if address == "auto":
         address = os.environ.get("RAY_ADDRESS") or address
     if address not in ("auto", "local"):
