@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from tfformer.text.protected_words import LINE_BREAK, protected_words
-from tfformer.text.segmentation import Span, segments
+from tfformer.text.segmentation import Span, apart, segments
 
 SPACE = re.compile(r"[ \t\r\n\f]")
 SPACES = re.compile(r"[ \t\r\n\f]+")
@@ -219,13 +219,7 @@ def _protected_spans(pieces: Sequence[Piece], pattern: re.Pattern[str], text: st
             (start + match.start(), start + match.end())
             for match in pattern.finditer(text[start:end])
         ]
-    is_taken = [False] * len(text)
-    free = []
-    for start, end in spans:
-        if not any(is_taken[start:end]):
-            is_taken[start:end] = [True] * (end - start)
-            free.append((start, end))
-    return sorted(free)
+    return sorted(apart(spans))
 
 
 def _copy(group: Sequence[Piece]) -> list[Piece]:

@@ -58,14 +58,15 @@ import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import NamedTuple
 
 from tfformer.text.marked_sentence import MarkedSentence, Piece, Role, raw_text
 from tfformer.text.protected_words import BEGIN, END, NO_SPACES, UNSPACED
 from tfformer.text.protected_words import LETTER as SPACED_LETTER
-from tfformer.text.segmentation import Span
+from tfformer.text.segmentation import Span, apart
 
 MAX_DEPTH = 100  # nested tags that are kept as pairs; deeper tags are points
 MARKS = "".join(c for c in map(chr, range(0x300, 0x3100)) if unicodedata.category(c)[0] == "M")
@@ -145,16 +146,20 @@ def with_marks(sentence: MarkedSentence, translation: str, links: Links | None =
         return _spelled(translation, spelling)
     source = _Source(sentence, translation)
     target = _with_copies(translation, source)
-    pairs = _Pairs(source, target, links or ())
-    lost = [name for name in source.copies if name not in pairs.target]
+    lost = source.copies.keys() - {character.text for character in target}
     if lost:
-        target = _with_lost_copies(target, lost, pairs)
+        target = _with_lost_copies(target, lost, _Pairs(source, target, links or ()))
     target = list(_with_spaces(target, source))
-    pairs = _Pairs(source, target, links or ())
-    _Placing(source.marks, source.breaks, pairs).place()
+    text = _text(target)
+    if same := _same_places(source.text, text):
+        for mark in (*_all(source.marks), *source.breaks):
+            mark.target = same[mark.start], same[mark.end]
+    else:
+        _Placing(source, _Pairs(source, target, links or ())).place()
+    _add_breaks(source.breaks, source.marks)
     for name, copy in source.copies.items():
         spelling[name] = copy.piece.raw
-    return "".join(_written(source.marks, pairs.target, (0, len(target)), spelling))
+    return "".join(_written(source.marks, text, (0, len(text)), spelling))
 
 
 def _spelled(text: str, spelling: Mapping[str, str]) -> str:
@@ -183,6 +188,7 @@ class _Source:
             (copy.start, copy.start + len(copy.text)): name for name, copy in self.copies.items()
         }
         self.characters = _contracted(self.heard, self.names)
+        self.text = _text(self.characters)
 
     def _read(self, sentence: MarkedSentence, names: Iterator[str]) -> None:
         heard = length = 0
@@ -266,6 +272,10 @@ def _contracted(text: str, names: Mapping[Span, str]) -> list[Character]:
     return found
 
 
+def _text(characters: Iterable[Character]) -> str:
+    return "".join(character.text for character in characters)
+
+
 # --- Protected words ----------------------------------------------------------------------------
 
 
@@ -276,34 +286,29 @@ def _with_copies(translation: str, source: _Source) -> list[Character]:
     alike: defaultdict[str, list[str]] = defaultdict(list)
     for name, copy in source.copies.items():
         alike[" ".join(copy.text.casefold().split())].append(name)
-    taken: dict[Span, str] = {}
-    is_taken = [False] * len(translation)
+    names: dict[Span, str] = {}
     for text in sorted(alike, key=len, reverse=True):
         copies = [source.copies[name] for name in alike[text]]
-        for name, (start, end) in zip(
-            alike[text], _found(copies, source.heard, translation), strict=False
-        ):
-            seen = source.copies[name].text
-            start -= seen[0].isspace() and translation[:start][-1:].isspace()
-            end += seen[-1].isspace() and translation[end : end + 1].isspace()
-            if end and not any(is_taken[start:end]):
-                is_taken[start:end] = [True] * (end - start)
-                taken[start, end] = name
-    return _contracted(translation, taken)
+        found = _found(copies, source.heard, translation)
+        for name, copy, span in zip(alike[text], copies, found, strict=True):
+            if span is not None:
+                start, end = span
+                start -= copy.text[0].isspace() and translation[:start][-1:].isspace()
+                end += copy.text[-1].isspace() and translation[end : end + 1].isspace()
+                names.setdefault((start, end), name)
+    return _contracted(translation, {span: names[span] for span in apart(names)})
 
 
-def _found(copies: Sequence[Copy], source: str, target: str) -> Iterator[Span]:
-    """Yield the position of each of several equal protected words, (0, 0) for a lost word.
+def _found(copies: Sequence[Copy], source: str, target: str) -> Iterator[Span | None]:
+    """Yield the position of each of several equal protected words, None for a lost word.
 
     If the translation contains the word as often as the sentence, the order decides, otherwise the
     distance.
     """
     words = copies[0].text.split()
     starts = [copy.start + len(copy.text) - len(copy.text.lstrip()) for copy in copies]
-    pattern = r"\s+".join(map(re.escape, words))
-    pattern += "|" + r"\s+".join(
-        re.escape(word.casefold()) for word in words
-    )  # ß is SS in capitals
+    folded = [word.casefold() for word in words]  # ß is SS in capitals
+    pattern = "|".join(r"\s+".join(map(re.escape, each)) for each in (words, folded))
     here, there = [], []
     for begin, end in ((BEGIN, END), ("", "")):
         begin = begin if re.match(SPACED_LETTER, words[0]) else ""
@@ -314,24 +319,26 @@ def _found(copies: Sequence[Copy], source: str, target: str) -> Iterator[Span]:
         if set(starts) <= set(here) and (there or copies[0].text.isalnum()):
             break
     scale = len(target) / max(1, len(source))
+    in_order = dict(zip(here, there, strict=True)) if len(here) == len(there) else None
     for start in starts:
-        if len(here) == len(there):
-            yield there[here.index(start)] if start in here else (0, 0)
+        if in_order is not None:
+            yield in_order.get(start)
         elif there:
-            place = min(there, key=lambda span: abs(span[0] - start * scale))
-            there.remove(place)
-            yield place
+            nearest = min(there, key=lambda span: abs(span[0] - start * scale))
+            there.remove(nearest)
+            yield nearest
         else:
-            yield 0, 0
+            yield None
 
 
 def _with_lost_copies(
-    target: Sequence[Character], lost: Sequence[str], pairs: _Pairs
+    target: Sequence[Character], lost: Set[str], pairs: _Pairs
 ) -> list[Character]:
     """Insert protected words that the translation lost between two words."""
     places: defaultdict[int, list[str]] = defaultdict(list)
-    for name in lost:
-        place = pairs.source.index(name)
+    for place, name in enumerate(pairs.source):
+        if name not in lost:
+            continue
         if place == 0:
             places[0].append(name)
         elif place == len(pairs.source) - 1:
@@ -347,30 +354,28 @@ def _with_lost_copies(
 
 def _with_spaces(target: Sequence[Character], source: _Source) -> Iterator[Character]:
     """Yield a translation with a space between a word and a protected word that was apart."""
-    text = "".join(one.text for one in source.characters)
     before = ""
     for character in target:
-        if before and _lacks_space(before, character.text, text, source.copies):
+        if before and _lacks_space(before, character.text, source):
             yield Character(" ", -1)
         yield character
         before = character.text
 
 
-def _lacks_space(left: str, right: str, source: str, copies: Mapping[str, Copy]) -> bool:
-    if left not in copies and right not in copies:
-        return False
-    seen = (
-        copies[left].text[-1] if left in copies else left,
-        copies[right].text[0] if right in copies else right,
-    )
-    is_word = left in copies or left.isalnum(), right in copies or right.isalnum()
-    if not all(is_word) or any(one.isspace() or re.match(f"[{UNSPACED}]", one) for one in seen):
-        return False
-    neighbours = []
+def _lacks_space(left: str, right: str, source: _Source) -> bool:
+    copies = source.copies
+    neighbours = []  # in the sentence
+    touching = [left, right]
     if left in copies:
-        neighbours.append(source[source.index(left) + 1 :][:1])
+        neighbours.append(source.text[source.text.index(left) + 1 :][:1])
+        touching[0] = copies[left].text[-1]
     if right in copies:
-        neighbours.append(source[: source.index(right)][-1:])
+        neighbours.append(source.text[: source.text.index(right)][-1:])
+        touching[1] = copies[right].text[0]
+    if not all(one in copies or one.isalnum() for one in (left, right)):
+        return False
+    if any(one.isspace() or re.match(f"[{UNSPACED}]", one) for one in touching):
+        return False
     return any(one not in copies and not GLUE.match(one) for one in neighbours)
 
 
@@ -381,31 +386,22 @@ class _Pairs:
     """The tokens of a sentence and the stretches of the translation that say them."""
 
     def __init__(self, source: _Source, target: Sequence[Character], links: Links) -> None:
-        self.source = "".join(one.text for one in source.characters)
-        self.target = "".join(one.text for one in target)
+        self.source = source.text
+        self.target = _text(target)
         self.here = list(_tokens(self.source, source.characters, source.copies))
         self.there = list(_tokens(self.target, target, source.copies))
-        self.same = _same_places(self.source, self.target)
-        self._starts = [token.start for token in self.here]
-        self._ends = [token.end for token in self.here]
-        self._there_starts = [token.start for token in self.there]
         self._words = [token for token in self.there if token.is_word]
-        self._free = {
-            is_word: (tokens, [(token.start + token.end) / 2 for token in tokens])
-            for is_word, tokens in ((True, self._words or self.there), (False, self.there))
-        }
         self._linked: defaultdict[int, set[int]] = defaultdict(set)
         for word, other in links:
             self._linked[word].add(other)
         self._of_word: defaultdict[int, list[Token]] = defaultdict(list)
         for token in self.there:
             self._of_word[token.word].append(token)
-        self.partner = {} if self.same else self._partners()
+        self.partner = self._partners()
         self._spans = [self._known(number) for number in range(len(self.here))]
         self._anchors = [number for number, spans in enumerate(self._spans) if spans]
-        self._is_known = [bool(spans) for spans in self._spans]
         for number, token in enumerate(self.here):
-            if not self._spans[number] and self.there and not self.same:
+            if not self._spans[number] and self.there:
                 self._spans[number] = self._at_share(token)
 
     def _partners(self) -> dict[int, int]:
@@ -437,37 +433,40 @@ class _Pairs:
     def _at_share(self, token: Token) -> list[Span]:
         """The tokens at the same share of the words between the known tokens: rule 5."""
         start, end = self._scaled(token.start), self._scaled(token.end)
-        free, centres = self._free[token.is_word]
-        first, last = bisect_left(centres, start), bisect_left(centres, end)
+        free = (token.is_word and self._words) or self.there
+        first = bisect_left(free, start, key=_centre)
+        last = bisect_left(free, end, key=_centre)
         if first < last:
             return [one[:2] for one in free[first:last]]
-        nearest = free[max(0, first - 1) : first + 1]
         middle = (start + end) / 2
-        return [min(nearest, key=lambda one: abs((one.start + one.end) / 2 - middle))[:2]]
+        nearest = free[max(0, first - 1) : first + 1]
+        return [min(nearest, key=lambda one: abs(_centre(one) - middle))[:2]]
 
     def _scaled(self, place: int) -> float:
         """The position at the same share of the text between the known tokens."""
         left, right = (0, 0), (len(self.source), len(self.target))
-        behind = bisect_left(self._anchors, bisect_left(self._starts, place))
-        before = bisect_left(self._anchors, bisect_right(self._ends, place)) - 1
+        behind = bisect_left(self._anchors, bisect_left(self.here, place, key=_start))
+        before = bisect_left(self._anchors, bisect_right(self.here, place, key=_end)) - 1
         if before >= 0:
             number = self._anchors[before]
-            left = self._ends[number], self._spans[number][-1][1]
+            left = self.here[number].end, self._spans[number][-1][1]
         if behind < len(self._anchors):
             number = self._anchors[behind]
-            right = self._starts[number], self._spans[number][0][0]
+            right = self.here[number].start, self._spans[number][0][0]
         if left[1] >= right[1]:
             left, right = (0, 0), (len(self.source), len(self.target))
         return left[1] + (place - left[0]) * (right[1] - left[1]) / max(1, right[0] - left[0])
 
     def tokens_of(self, start: int, end: int) -> range:
         """The numbers of the source tokens that a stretch contains in full or in part."""
-        return range(bisect_right(self._ends, start), bisect_left(self._starts, end))
+        first = bisect_right(self.here, start, key=_end)
+        return range(first, bisect_left(self.here, end, key=_start))
 
     def stretch(self, start: int, end: int) -> Span | None:
         """The stretch of the translation that says a stretch of the sentence."""
         tokens = self.tokens_of(start, end)
-        chosen = [number for number in tokens if self._is_known[number]]
+        first = bisect_left(self._anchors, tokens.start)
+        chosen = self._anchors[first : bisect_left(self._anchors, tokens.stop)]
         if not any(self.here[number].word >= 0 and self.here[number].is_word for number in chosen):
             words = [number for number in tokens if self.here[number].is_word]
             chosen = words or chosen or list(tokens)
@@ -485,7 +484,7 @@ class _Pairs:
 
     def _densest(self, spans: Sequence[Span], width: int) -> Span:
         """The longest run of stretches with at most `width` + 1 tokens between two of them."""
-        numbers = [bisect_left(self._there_starts, start) for start, _ in spans]
+        numbers = [bisect_left(self.there, start, key=_start) for start, _ in spans]
         runs = [[spans[0]]]
         for (before, number), span in zip(itertools.pairwise(numbers), spans[1:], strict=True):
             if number - before > width + 1:
@@ -500,6 +499,14 @@ class _Pairs:
         share = min(max(self._scaled(place), low), high)
         ends = [word.end for word in self._words if low <= word.end <= high]
         return min(ends, key=lambda end: abs(end - share), default=low)
+
+
+_start = attrgetter("start")
+_end = attrgetter("end")
+
+
+def _centre(token: Token) -> float:
+    return (token.start + token.end) / 2
 
 
 def _tokens(
@@ -536,9 +543,9 @@ def _same_places(source: str, target: str) -> list[int]:
 class _Placing:
     """Gives each mark of a sentence its position in the translation."""
 
-    def __init__(self, marks: list[Mark], breaks: Sequence[Mark], pairs: _Pairs) -> None:
-        self._marks = marks
-        self._breaks = breaks
+    def __init__(self, source: _Source, pairs: _Pairs) -> None:
+        self._marks = source.marks
+        self._breaks = source.breaks
         self._pairs = pairs
         self._target = pairs.target
         self._cells = self._parts_of_words()
@@ -547,10 +554,6 @@ class _Placing:
         """Give each mark its `target`."""
         self._place_breaks()
         self._place(self._marks, (0, len(self._pairs.source)), (0, len(self._target)))
-        places = [(mark, mark.target[0]) for mark in self._breaks if mark.target]
-        levels = [_level(self._marks, place) for _, place in places]
-        for (mark, _), level in zip(places, levels, strict=True):
-            level.append(mark)
 
     def _parts_of_words(self) -> list[Span]:
         """The words of the translation, cut where an element begins or ends within a word."""
@@ -572,11 +575,7 @@ class _Placing:
     def _place(self, marks: Sequence[Mark], inside: Span, area: Span) -> None:
         """Place the marks that a stretch of the sentence contains in an area of the translation."""
         elements = [mark for mark in marks if mark.role is Role.OPEN]
-        if same := self._pairs.same:
-            for mark in elements:
-                mark.target = same[mark.start], same[mark.end]
-        else:
-            self._share_out(elements, [self._wanted(one, inside, area) for one in elements], area)
+        self._share_out(elements, [self._wanted(one, inside, area) for one in elements], area)
         for mark in marks:
             if mark.target is None:
                 place = self._point(mark, inside, area)
@@ -644,8 +643,6 @@ class _Placing:
         """The position of an image, a comment or a footnote: rule 7."""
         pairs = self._pairs
         place = mark.start
-        if pairs.same:
-            return pairs.same[place]
         if not pairs.source[inside[0] : place].strip():
             return area[0]
         if not pairs.source[place : inside[1]].strip() and not mark.before.isalnum():
@@ -660,16 +657,11 @@ class _Placing:
 
     def _place_breaks(self) -> None:
         """Break the translation at about the same shares: rule 8."""
-        if not self._breaks:
-            return
         ends = [end for _, end in self._cells]
         places = [place for place in range(1, len(self._target)) if self._may_break(place)]
         scale = len(self._target) / max(1, len(self._pairs.source))
         done = 0
         for number, mark in enumerate(self._breaks):
-            if same := self._pairs.same:
-                mark.target = same[mark.start], same[mark.end]
-                continue
             parts = len(self._breaks) - number  # behind the break
             first = bisect_right(ends, done)
             needed = max(1, min(parts, len(ends) - first - 1))
@@ -702,6 +694,14 @@ def _all(marks: Iterable[Mark]) -> Iterator[Mark]:
     for mark in marks:
         yield mark
         yield from _all(mark.inside)
+
+
+def _add_breaks(breaks: Sequence[Mark], marks: list[Mark]) -> None:
+    """Add each break to the marks side by side among which it is."""
+    placed = [(mark, mark.target[0]) for mark in breaks if mark.target]
+    levels = [_level(marks, place) for _, place in placed]
+    for (mark, _), level in zip(placed, levels, strict=True):
+        level.append(mark)
 
 
 def _level(marks: list[Mark], place: int) -> list[Mark]:

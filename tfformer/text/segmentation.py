@@ -256,6 +256,17 @@ def _clause_end(words: Sequence[str], first: int, last: int) -> int:
     return last
 
 
+def apart(spans: Iterable[Span]) -> list[Span]:
+    """Return the spans that overlap no span before them."""
+    taken: set[int] = set()
+    free = []
+    for start, end in spans:
+        if taken.isdisjoint(range(start, end)):
+            taken.update(range(start, end))
+            free.append((start, end))
+    return free
+
+
 def check_unicode(text: str) -> None:
     """Raise ValueError for a text with half of a character, such as a lone surrogate."""
     try:
