@@ -139,14 +139,14 @@ def real_batches(options: argparse.Namespace) -> list[tuple]:
 
     They are as `Batches.batch` gives them.
     """
-    from tfformer.data import tokenizers
     from tfformer.data.batches import Batches
     from tfformer.data.encoding import encode_text
     from tfformer.data.sources import read_pairs
+    from tfformer.data.tokenizers import Tokenizer
 
     pairs = list(read_pairs(options.data))
     sentences = (sentence for pair in pairs for sentence in pair)
-    tokenizer = tokenizers.Tokenizer(tokenizers.train(sentences, options.vocab_size))
+    tokenizer = Tokenizer.train(sentences, options.vocab_size)
     text = encode_text(pairs, (tokenizer, tokenizer), max_length=128)
     batches = Batches(text, options.batch_tokens, seed=1)
     return [batches.batch(number) for number in range(options.batches)]

@@ -18,7 +18,8 @@ import sacrebleu
 
 from tfformer.cli import terminal
 from tfformer.cli.main import main, program
-from tfformer.data import phrasebook, tokenizers
+from tfformer.data import phrasebook
+from tfformer.data.tokenizers import Tokenizer
 from tfformer.inference import streaming
 from tfformer.inference.generator import Generator
 from tfformer.inference.translator import Translator
@@ -370,7 +371,7 @@ def test_a_folder_that_is_no_run(tmp_path, capsys):
         (
             "tokenizer.model",
             lambda content: content[: len(content) // 2],
-            "tokenizer.model: not a SentencePiece model",
+            "tokenizer.model: the tokenizer is no whole SentencePiece model",
         ),
     ],
 )
@@ -384,7 +385,7 @@ def test_a_damaged_run_is_named(tiny_run, tmp_path, capsys, name, damage, messag
 def test_a_foreign_vocabulary_is_noticed(tiny_run, tmp_path, capsys):
     run = tmp_path / "run"
     shutil.copytree(tiny_run, run)
-    (run / "tokenizer.model").write_bytes(tokenizers.train(["a b c d e f g"] * 50, 12))
+    Tokenizer.train(["a b c d e f g"] * 50, 12).save(run / "tokenizer.model")
     assert "is not the vocabulary that" in refused(["translate", run], capsys)
 
 

@@ -189,12 +189,12 @@ def test_a_model_without_a_list_of_pieces_is_an_ordinary_tokenizer(tmp_path):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ("[", "is not JSON"),
-        ("{}", "must hold a list of texts"),
-        ('["a", "b", "c", "d"]', "must hold a list of texts"),
-        (listed(pieces=[1, 2, 3, 4]), "must hold a list of texts"),
-        (listed(prefix=1), "must hold a list of texts"),
-        (listed(rewrites=[["a"]]), "must hold a list of texts"),
+        ("[", "is no list of pieces \\(Invalid JSON"),
+        ("{}", "is no list of pieces"),
+        ('["a", "b", "c", "d"]', "is no list of pieces"),
+        (listed(pieces=[1, 2, 3, 4]), "is no list of pieces"),
+        (listed(prefix=1), "is no list of pieces"),
+        (listed(rewrites=[["a"]]), "is no list of pieces"),
         (listed(pieces=["a"]), "needs four special pieces"),
         (listed(pieces=["a", "b", "c", "d", "a"]), "each piece once"),
         (listed(prefix="e"), "has no piece 'e' to begin with"),

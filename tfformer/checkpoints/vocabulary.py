@@ -16,7 +16,7 @@ import yaml
 
 from tfformer.checkpoints.foreign_files import read_object
 from tfformer.checkpoints.tensor_files import release
-from tfformer.data.piece_tokenizer import parse_sentencepiece
+from tfformer.data.tokenizers import parse_sentencepiece
 from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 
 PAD, UNKNOWN, START, END = "<pad>", "<unk>", "<start>", "</s>"

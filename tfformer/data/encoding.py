@@ -11,7 +11,7 @@ import itertools
 import mmap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -170,15 +170,8 @@ class EncodedSentences:
 Sentences = Sequence[str] | EncodedSentences  # texts, or texts that have been encoded
 
 
-class TextEncoder(Protocol):
-    """Anything that encodes as `Tokenizer` does."""
-
-    def encode(self, sentences: Sequence[str]) -> list[list[int]]:
-        """Encode B texts as B lists of ids."""
-
-
 def encode_truncated(
-    tokenizer: TextEncoder, sentences: Sentences, max_tokens: int
+    tokenizer: AnyTokenizer, sentences: Sentences, max_tokens: int
 ) -> EncodedSentences:
     """Encode B sentences and truncate each to `max_tokens` ids.
 
@@ -293,17 +286,12 @@ class EncodedText:
         )
 
 
-def likeliest_segmentation(tokenizer: AnyTokenizer, sentences: Sequence[str]) -> list[list[int]]:
-    """Encode sentences as they are always encoded outside training."""
-    return tokenizer.encode(sentences)
-
-
 def encode_text(
     rows: Iterable[Row],
     tokenizers: Sequence[AnyTokenizer],
     max_length: int,
     on_progress: Callable[[int], None] = lambda rows_done: None,
-    segmentation: Segmentation = likeliest_segmentation,
+    segmentation: Segmentation | None = None,
 ) -> EncodedText:
     """Encode the rows of one corpus, as `encode_corpora` does.
 
@@ -330,7 +318,7 @@ def encode_corpora(
     tokenizers: Sequence[AnyTokenizer],
     max_length: int,
     on_progress: Callable[[int], None] = lambda rows_done: None,
-    segmentation: Segmentation = likeliest_segmentation,
+    segmentation: Segmentation | None = None,
     collect: Callable[[Iterator[Sides]], Sides] = joined,
 ) -> EncodedText:
     """Encode several corpora as one text and drop rows with an empty or too long side.
@@ -340,7 +328,7 @@ def encode_corpora(
         tokenizers: One per side.
         max_length: Maximum number of ids of a side, END_ID included.
         on_progress: Called with the number of rows read so far.
-        segmentation: Turns sentences into ids with a tokenizer.
+        segmentation: Turns sentences into ids with a tokenizer; by default its `encode`.
         collect: Joins the encoded parts, in memory or in files.
 
     Raises:
@@ -354,7 +342,7 @@ def encode_corpora(
         encode = functools.partial(
             _encode_chunk, tokenizers=tokenizers, max_length=max_length, segmentation=segmentation
         )
-        encoders = ENCODERS if segmentation is likeliest_segmentation else 1  # draws have an order
+        encoders = 1 if segmentation else ENCODERS  # draws have an order
         for rows in corpora:
             kept.append(0)
             for part in _map_in_order(encode, _chunks(rows), encoders):
@@ -394,13 +382,12 @@ def _encode_chunk(
     chunk: list[Row],
     tokenizers: Sequence[AnyTokenizer],
     max_length: int,
-    segmentation: Segmentation,
+    segmentation: Segmentation | None,
 ) -> EncodedText:
-    texts = zip(*chunk, strict=True)  # the sentences of each side
-    sides = [
-        IdRows.of(segmentation(tokenizer, side), id_dtype(tokenizer))
-        for tokenizer, side in zip(tokenizers, texts, strict=True)
-    ]
+    sides = []
+    for tokenizer, *sentences in zip(tokenizers, *chunk, strict=True):
+        ids = segmentation(tokenizer, sentences) if segmentation else tokenizer.encode(sentences)
+        sides.append(IdRows.of(ids, id_dtype(tokenizer)))
     lengths = np.stack([rows.lengths + 1 for rows in sides])  # with END_ID
     is_full = (lengths > 1).all(axis=0)
     is_short = (lengths <= max_length).all(axis=0)
@@ -426,26 +413,6 @@ def _ended(rows: IdRows, is_kept: np.ndarray) -> IdRows:
     return IdRows(np.insert(ids, ends, END_ID), offsets)
 
 
-def random_segmentation(alpha: float, max_length: int, seed: Sequence[int]) -> Segmentation:
-    """Return a function that segments sentences at random.
-
-    Its n-th call makes the n-th draw of `seed`. A sentence keeps its most likely segmentation if
-    either segmentation is too long, so that the same rows are dropped as without sampling.
-    """
-    random = np.random.default_rng(seed)
-
-    def segment(tokenizer: AnyTokenizer, sentences: Sequence[str]) -> list[list[int]]:
-        likeliest = tokenizer.encode(sentences)
-        drawn = tokenizer.sample(sentences, alpha, seed=int(random.integers(2**32 - 1)))
-        rows = []
-        for drawn_ids, likeliest_ids in zip(drawn, likeliest, strict=True):
-            fits = max(len(drawn_ids), len(likeliest_ids)) < max_length  # END_ID is still to come
-            rows.append(drawn_ids if fits else likeliest_ids)
-        return rows
-
-    return segment
-
-
 def sampled_texts(
     rows: Sequence[Row],
     tokenizers: Sequence[AnyTokenizer],
@@ -456,11 +423,23 @@ def sampled_texts(
     """Return a function from an epoch's number to its text, with random segmentations.
 
     This is subword regularisation (Kudo 2018). Each epoch takes as long as encoding the text twice
-    on one core. Another process draws other segmentations.
+    on one core. Another process draws other segmentations. A sentence keeps its most likely
+    segmentation if either segmentation is too long, so that the same rows are dropped as without
+    sampling.
     """
 
     def text_of(epoch: int) -> EncodedText:
-        segmentation = random_segmentation(alpha, max_length, [seed, epoch])
-        return encode_text(rows, tokenizers, max_length, segmentation=segmentation)
+        random = np.random.default_rng([seed, epoch])
+
+        def segment(tokenizer: AnyTokenizer, sentences: Sequence[str]) -> list[list[int]]:
+            usual = tokenizer.encode(sentences)
+            drawn = tokenizer.sample(sentences, alpha, seed=int(random.integers(2**32 - 1)))
+            found = []
+            for drawn_ids, usual_ids in zip(drawn, usual, strict=True):
+                fits = max(len(drawn_ids), len(usual_ids)) < max_length  # END_ID is still to come
+                found.append(drawn_ids if fits else usual_ids)
+            return found
+
+        return encode_text(rows, tokenizers, max_length, segmentation=segment)
 
     return text_of

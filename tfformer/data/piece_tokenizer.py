@@ -10,18 +10,23 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import itertools
 import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import sentencepiece
-from google.protobuf.message import DecodeError
-from sentencepiece import sentencepiece_model_pb2
+import pydantic
 
-from tfformer.data.tokenizers import SAMPLING, Tokenizer, graph_tokenizer
+from tfformer.data.tokenizers import (
+    Tokenizer,
+    before_end,
+    checked_ids,
+    checked_texts,
+    drawn,
+    graph_tokenizer,
+    parse_sentencepiece,
+)
 from tfformer.special_ids import END_ID, PAD_ID, UNKNOWN_ID
 from tfformer.storage import whole_files as files
 
@@ -32,6 +37,17 @@ CODE = re.compile(r"(>>.*?<<)(.*)", re.DOTALL)  # >>fra<<, before a text that is
 BLANK = "\u2581"  # stands for a space within a piece
 MAX_KNOWN = 20  # codes or languages that a message lists
 BUCKETS = 2**63 - 1
+
+
+class Table(pydantic.BaseModel):
+    """The content of the file beside a SentencePiece model; see `PieceTokenizer`."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", strict=True)
+
+    prefix: str | None
+    rewrites: list[tuple[str, str]]
+    pieces: list[str]
+    languages: list[str] = []
 
 
 class PieceTokenizer:
@@ -96,13 +112,14 @@ class PieceTokenizer:
             if not file.is_file():
                 raise FileNotFoundError(f"{file}: there is no tokenizer file here; import again")
         try:
-            values = json.loads(table.read_text(encoding="utf-8"))
-        except (ValueError, RecursionError):
-            raise ValueError(f"{table} is not JSON; import the model again") from None
-        if not _is_table(values):
-            raise ValueError(f"{table} must hold a list of texts; import the model again")
+            values = Table.model_validate_json(table.read_bytes())
+        except pydantic.ValidationError as error:
+            reason = error.errors()[0]["msg"]
+            raise ValueError(
+                f"{table} is no list of pieces ({reason}); import the model again"
+            ) from None
         try:
-            return cls(path.read_bytes(), **values)
+            return cls(path.read_bytes(), **dict(values))
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
@@ -154,20 +171,9 @@ class PieceTokenizer:
 
     def sample(self, sentences: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
         """As `encode`, but each sentence cut at random; see `Tokenizer.sample`."""
-
-        def cut(texts: list[str]) -> list[list[str]]:
-            with SAMPLING:
-                sentencepiece.set_random_generator_seed(seed)
-                return self._processor.encode(
-                    texts,
-                    out_type=str,
-                    enable_sampling=True,
-                    alpha=alpha,
-                    nbest_size=-1,
-                    num_threads=1,
-                )
-
-        return self._encode(sentences, cut)
+        return self._encode(
+            sentences, lambda texts: drawn(self._processor, texts, alpha, seed, str)
+        )
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """Return the texts of B rows of ids, each up to its first end; special ids have no text.
@@ -179,7 +185,7 @@ class PieceTokenizer:
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the piece of each id, including special ids."""
-        return [self._pieces[number] for number in self._checked(ids)]
+        return [self._pieces[number] for number in checked_ids(ids, self.vocab_size)]
 
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Encode (B,) strings in the graph as `encode` does: (B, None) int32, ragged.
@@ -278,13 +284,11 @@ class PieceTokenizer:
         return hashes[order], order.astype("int32")
 
     def _encode(
-        self, sentences: Sequence[str], cut: Callable[[list[str]], list[list[str]]]
+        self, sentences: Sequence[str], cut: Callable[[list[bytes]], list[list[str]]]
     ) -> list[list[int]]:
-        if isinstance(sentences, str):
-            raise ValueError(f"sentences come in a list; write [{sentences[:40]!r}]")
-        _check_unicode(sentences)
+        checked_texts(sentences)
         parted = [self._code(self._rewritten(sentence)) for sentence in sentences]
-        rows = cut([rest for _, rest in parted]) if parted else []
+        rows = cut([rest.encode() for _, rest in parted]) if parted else []
         begin = [] if self._prefix is None else [self._prefix]
         found = []
         for (code, _), pieces in zip(parted, rows, strict=True):
@@ -312,20 +316,10 @@ class PieceTokenizer:
         return [parts[1]], parts[2]
 
     def _text(self, row: Sequence[int]) -> str:
-        ids = itertools.takewhile(lambda number: number != END_ID, self._checked(row))
+        ids = before_end(checked_ids(row, self.vocab_size))
         silent = (*range(END_ID + 1), self.prefix_id)
         pieces = [self._pieces[number] for number in ids if number not in silent]
         return self._processor.decode(pieces).replace(BLANK, " ").strip(" ") if pieces else ""
-
-    def _checked(self, ids: Sequence[int]) -> list[int]:
-        numbers = [int(number) for number in ids]
-        outside = [number for number in numbers if not 0 <= number < self.vocab_size]
-        if outside:
-            raise ValueError(
-                f"id {outside[0]} is not in this vocabulary of {self.vocab_size} pieces; "
-                "decode with the tokenizer that made the ids"
-            )
-        return numbers
 
 
 AnyTokenizer = Tokenizer | PieceTokenizer
@@ -362,47 +356,3 @@ def load_tokenizer(path: str | Path) -> AnyTokenizer:
 def pieces_file(path: Path) -> Path:
     """Return the path of a SentencePiece model's list of pieces, such as `source.pieces.json`."""
     return path.with_suffix(".pieces.json")
-
-
-def parse_sentencepiece(model: bytes, place: str) -> sentencepiece.SentencePieceProcessor:
-    """Parse a SentencePiece model with any special ids; `place` names its source in messages."""
-    try:
-        # A file has the pieces first and the normalizer last: without one it was cut off.
-        parsed = sentencepiece_model_pb2.ModelProto.FromString(model)  # type: ignore[attr-defined]
-        if parsed.HasField("normalizer_spec"):
-            return sentencepiece.SentencePieceProcessor(model_proto=model)
-    except (DecodeError, RuntimeError):
-        pass
-    raise ValueError(f"{place} is no whole SentencePiece model; copy the file again")
-
-
-def _is_table(values: object) -> bool:
-    """Whether JSON has the form that `save` writes."""
-    needed = {"prefix", "rewrites", "pieces"}
-    if not isinstance(values, dict) or values.keys() - {"languages"} != needed:
-        return False
-    rewrites = values["rewrites"]
-    return (
-        _are_texts(values["pieces"])
-        and _are_texts(values.get("languages", []))
-        and (values["prefix"] is None or isinstance(values["prefix"], str))
-        and isinstance(rewrites, list)
-        and all(_are_texts(pair) and len(pair) == 2 for pair in rewrites)
-    )
-
-
-def _are_texts(values: object) -> bool:
-    return isinstance(values, list) and all(isinstance(value, str) for value in values)
-
-
-def _check_unicode(sentences: Sequence[str]) -> None:
-    for number, sentence in enumerate(sentences, start=1):
-        if not isinstance(sentence, str):
-            raise ValueError(f"sentence {number} is {sentence!r}, but must be a str")
-        try:
-            sentence.encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise ValueError(
-                f"sentence {number} holds {sentence[error.start]!a}, which is no Unicode "
-                "character; read the text as UTF-8"
-            ) from None

@@ -19,7 +19,7 @@ import sentencepiece
 from google.protobuf.message import DecodeError
 from sentencepiece import sentencepiece_model_pb2
 
-from tfformer.argument_checks import require_size
+from tfformer.argument_checks import require, require_size
 from tfformer.config.tokenization import ModelType, Normalization
 from tfformer.data.case_variants import with_case_variants
 from tfformer.special_ids import END_ID, PAD_ID, PLACEHOLDER, START_ID, UNKNOWN_ID
@@ -40,61 +40,6 @@ SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")
 MAX_SENTENCES = 2_000_000  # to learn from; SentencePiece needs about 1.4 KB of memory each
 SAMPLING = threading.Lock()  # SentencePiece has one seed for the whole process
 TRAINING_THREADS = 4  # the model's bytes depend on this number, so it never follows the machine
-
-
-def train(
-    sentences: Iterable[str],
-    vocab_size: int,
-    model_type: str = "unigram",
-    *,
-    normalization: str = "nmt_nfkc",
-    character_coverage: float = 1.0,
-    symbols: Sequence[str] = (),
-    byte_fallback: bool = False,
-    case_variants: bool = False,
-) -> bytes:
-    """Train a SentencePiece model and return its bytes, as `Tokenizer.train` documents."""
-    _check_is_no_text(sentences)
-    _check_training_settings(vocab_size, model_type, character_coverage)
-    _check_normalization(normalization)
-    _check_symbols(symbols)
-    if case_variants and model_type != "unigram":
-        raise ValueError(
-            f"model_type is {model_type!r}, but case_variants need 'unigram'; set one or the other"
-        )
-    is_plain = normalization == PLAIN_NORMALIZATION
-
-    def prepared(text: str) -> str:
-        plain = text.translate(PLAIN_TABLE) if is_plain else text
-        return plain.lower() if case_variants else plain
-
-    model = io.BytesIO()
-    failures: list[BaseException] = []
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_watched(sentences, failures, prepared),
-            model_writer=model,
-            vocab_size=vocab_size,
-            model_type=model_type,
-            character_coverage=character_coverage,
-            user_defined_symbols=list(symbols),
-            byte_fallback=byte_fallback,
-            input_sentence_size=MAX_SENTENCES,
-            shuffle_input_sentence=True,
-            pad_id=PAD_ID,
-            unk_id=UNKNOWN_ID,
-            bos_id=START_ID,
-            eos_id=END_ID,
-            num_threads=TRAINING_THREADS,
-            minloglevel=2,
-            normalization_rule_name="nmt_nfkc" if is_plain else normalization,
-        )
-    except RuntimeError as error:
-        if failures:
-            raise failures[0] from error
-        raise ValueError(_explain_training_error(str(error), vocab_size)) from error
-    trained = with_plain_rules(model.getvalue()) if is_plain else model.getvalue()
-    return with_case_variants(trained) if case_variants else trained
 
 
 class Tokenizer:
@@ -128,7 +73,8 @@ class Tokenizer:
 
     def __init__(self, model: bytes) -> None:
         self.model = model
-        self._processor = _checked_processor(model)
+        self._processor = parse_sentencepiece(model, "the tokenizer")
+        _check_special_ids(self._processor)
 
     @classmethod
     def train(
@@ -178,18 +124,48 @@ class Tokenizer:
             >>> tokenizer.vocab_size
             14
         """
-        return cls(
-            train(
-                texts,
-                vocab_size,
-                model_type,
-                normalization=normalization,
-                character_coverage=character_coverage,
-                symbols=symbols,
-                byte_fallback=byte_fallback,
-                case_variants=case_variants,
+        _check_is_no_text(texts)
+        _check_training_settings(vocab_size, model_type, character_coverage)
+        require("normalization", normalization, NORMALIZATIONS)
+        _check_symbols(symbols)
+        if case_variants and model_type != "unigram":
+            raise ValueError(
+                f"model_type is {model_type!r}, but case_variants need 'unigram'; set one or the "
+                "other"
             )
-        )
+        is_plain = normalization == PLAIN_NORMALIZATION
+
+        def prepared(text: str) -> str:
+            plain = text.translate(PLAIN_TABLE) if is_plain else text
+            return plain.lower() if case_variants else plain
+
+        model = io.BytesIO()
+        failures: list[BaseException] = []
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=_watched(texts, failures, prepared),
+                model_writer=model,
+                vocab_size=vocab_size,
+                model_type=model_type,
+                character_coverage=character_coverage,
+                user_defined_symbols=list(symbols),
+                byte_fallback=byte_fallback,
+                input_sentence_size=MAX_SENTENCES,
+                shuffle_input_sentence=True,
+                pad_id=PAD_ID,
+                unk_id=UNKNOWN_ID,
+                bos_id=START_ID,
+                eos_id=END_ID,
+                num_threads=TRAINING_THREADS,
+                minloglevel=2,
+                normalization_rule_name="nmt_nfkc" if is_plain else normalization,
+            )
+        except RuntimeError as error:
+            if failures:
+                raise failures[0] from error
+            raise ValueError(_explain_training_error(str(error), vocab_size)) from error
+        trained = _with_plain_rules(model.getvalue()) if is_plain else model.getvalue()
+        return cls(with_case_variants(trained) if case_variants else trained)
 
     @classmethod
     def load(cls, path: str | Path) -> Tokenizer:
@@ -255,7 +231,7 @@ class Tokenizer:
         Raises:
             ValueError: A sentence is not Unicode text, or `sentences` is a single string.
         """
-        return self._processor.encode(_all_utf8(sentences))
+        return self._processor.encode(checked_texts(sentences))
 
     def sample(self, sentences: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
         """Encode each sentence by a random segmentation, for subword regularisation.
@@ -276,13 +252,7 @@ class Tokenizer:
         Raises:
             ValueError: A sentence is not Unicode text, or `sentences` is a single string.
         """
-        texts = _all_utf8(sentences)
-        with SAMPLING:
-            # The seed is for threads that begin; the thread that encodes begins here and takes it.
-            sentencepiece.set_random_generator_seed(seed)
-            return self._processor.encode(
-                texts, enable_sampling=True, alpha=alpha, nbest_size=-1, num_threads=1
-            )
+        return drawn(self._processor, checked_texts(sentences), alpha, seed, int)
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """Decode rows of ids.
@@ -297,7 +267,7 @@ class Tokenizer:
         Raises:
             ValueError: An id is not in the vocabulary.
         """
-        rows = [list(itertools.takewhile(lambda i: i != END_ID, self._checked(row))) for row in ids]
+        rows = [before_end(checked_ids(row, self.vocab_size)) for row in ids]
         return self._processor.decode(rows) if rows else []
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
@@ -306,7 +276,7 @@ class Tokenizer:
         Raises:
             ValueError: An id is not in the vocabulary.
         """
-        return [self._processor.id_to_piece(i) for i in self._checked(ids)]
+        return [self._processor.id_to_piece(i) for i in checked_ids(ids, self.vocab_size)]
 
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Encode in the graph as `encode` does.
@@ -370,16 +340,6 @@ class Tokenizer:
 
         return detokenize
 
-    def _checked(self, ids: Sequence[int]) -> list[int]:
-        ids = [int(i) for i in ids]
-        size = self.vocab_size
-        if outside := [i for i in ids if not 0 <= i < size]:
-            raise ValueError(
-                f"id {outside[0]} is not in this vocabulary of {self.vocab_size} pieces (0 to "
-                f"{self.vocab_size - 1}); decode with the tokenizer that made the ids"
-            )
-        return ids
-
 
 def graph_tokenizer(
     model: bytes, out_type: tf.DType | None = None
@@ -397,11 +357,70 @@ def graph_tokenizer(
     return tensorflow_text.SentencepieceTokenizer(model, out_type=out_type or tf.int32, name=name)
 
 
-def _check_training_settings(vocab_size: int, model_type: str, character_coverage: float) -> None:
-    if model_type not in MODEL_TYPES:
+# --- SentencePiece, for any tokenizer -----------------------------------------------------------
+
+
+def parse_sentencepiece(model: bytes, place: str) -> sentencepiece.SentencePieceProcessor:
+    """Parse a SentencePiece model with any special ids; `place` names its source in messages."""
+    try:
+        # The normalizer stands last: a model without one was cut off between two pieces.
+        if _proto(model).HasField("normalizer_spec"):
+            return sentencepiece.SentencePieceProcessor(model_proto=model)
+    except (DecodeError, RuntimeError):
+        pass
+    raise ValueError(
+        f"{place} is no whole SentencePiece model ({len(model):,} bytes); copy the file again"
+    )
+
+
+def checked_texts(sentences: Sequence[str]) -> list[bytes]:
+    """Return B sentences in UTF-8; raise ValueError for a value that is not Unicode text."""
+    _check_is_no_text(sentences)
+    return [_utf8(number, sentence) for number, sentence in enumerate(sentences, start=1)]
+
+
+def checked_ids(ids: Sequence[int], vocab_size: int) -> list[int]:
+    """Return ids as plain integers; raise ValueError for one outside the vocabulary."""
+    numbers = [int(number) for number in ids]
+    if outside := [number for number in numbers if not 0 <= number < vocab_size]:
         raise ValueError(
-            f"model_type is {model_type!r}, but must be one of {', '.join(MODEL_TYPES)}"
+            f"id {outside[0]} is not in this vocabulary of {vocab_size} pieces (0 to "
+            f"{vocab_size - 1}); decode with the tokenizer that made the ids"
         )
+    return numbers
+
+
+def before_end(ids: Sequence[int]) -> list[int]:
+    """Return the ids before the first end id."""
+    return list(itertools.takewhile(lambda number: number != END_ID, ids))
+
+
+def drawn(
+    processor: sentencepiece.SentencePieceProcessor,
+    texts: Sequence[bytes],
+    alpha: float,
+    seed: int,
+    out_type: type[int] | type[str],
+) -> list[list[Any]]:
+    """Draw a segmentation of each text, as ids (`int`) or pieces (`str`)."""
+    with SAMPLING:
+        # The seed is for threads that begin; the thread that encodes begins here and takes it.
+        sentencepiece.set_random_generator_seed(seed)
+        return processor.encode(
+            texts,
+            out_type=out_type,
+            enable_sampling=True,
+            alpha=alpha,
+            nbest_size=-1,
+            num_threads=1,
+        )
+
+
+# --- Training -----------------------------------------------------------------------------------
+
+
+def _check_training_settings(vocab_size: int, model_type: str, character_coverage: float) -> None:
+    require("model_type", model_type, MODEL_TYPES)
     if require_size("vocab_size", vocab_size) <= END_ID + 1:
         raise ValueError(
             f"vocab_size is {vocab_size}, but padding, unknown, start and end alone take "
@@ -411,13 +430,6 @@ def _check_training_settings(vocab_size: int, model_type: str, character_coverag
         raise ValueError(
             f"character_coverage is {character_coverage}, but must lie within 0.98 and 1.0; 1.0 "
             "keeps all"
-        )
-
-
-def _check_normalization(normalization: str) -> None:
-    if normalization not in NORMALIZATIONS:
-        raise ValueError(
-            f"normalization is {normalization!r}, but must be one of {', '.join(NORMALIZATIONS)}"
         )
 
 
@@ -474,11 +486,6 @@ def _watched(
         raise
 
 
-def _all_utf8(sentences: Sequence[str]) -> list[bytes]:
-    _check_is_no_text(sentences)
-    return [_utf8(number, sentence) for number, sentence in enumerate(sentences, start=1)]
-
-
 def _check_is_no_text(sentences: Iterable[str]) -> None:
     if isinstance(sentences, str):
         raise ValueError(
@@ -517,33 +524,13 @@ def _explain_training_error(message: str, vocab_size: int) -> str:
     return f"SentencePiece cannot train on these sentences; correct what it names: {message}"
 
 
-def _checked_processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
-    processor = _parse(model)
-    if processor is None:
-        raise ValueError(
-            f"not a SentencePiece model, or only a part of one ({len(model):,} bytes); "
-            "copy the file again, or train a tokenizer"
-        )
+def _check_special_ids(processor: sentencepiece.SentencePieceProcessor) -> None:
     ids = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
     if ids != (PAD_ID, UNKNOWN_ID, START_ID, END_ID):
         raise ValueError(
             f"a SentencePiece model whose padding, unknown, start and end ids are {ids}, but must "
             f"be {(PAD_ID, UNKNOWN_ID, START_ID, END_ID)}; train a tokenizer with these"
         )
-    return processor
-
-
-def _parse(model: bytes) -> sentencepiece.SentencePieceProcessor | None:
-    """Parse a model; return None if it is damaged.
-
-    The pip package checks more than TF Text does.
-    """
-    try:
-        # The normalizer stands last: without it a file ends between two pieces.
-        is_whole = _proto(model).HasField("normalizer_spec")
-        return sentencepiece.SentencePieceProcessor(model_proto=model) if is_whole else None
-    except (DecodeError, RuntimeError):
-        return None
 
 
 def _proto(model: bytes) -> Any:
@@ -551,9 +538,9 @@ def _proto(model: bytes) -> Any:
     return sentencepiece_model_pb2.ModelProto.FromString(model)  # type: ignore[attr-defined]
 
 
-def with_plain_rules(model: bytes) -> bytes:
+def _with_plain_rules(model: bytes) -> bytes:
     """Replace the nmt_nfkc rules of a SentencePiece model by nmt_nfkc_plain."""
-    proto = sentencepiece_model_pb2.ModelProto.FromString(model)  # type: ignore[attr-defined]
+    proto = _proto(model)
     proto.normalizer_spec.precompiled_charsmap = _plain_rules()
     proto.normalizer_spec.name = PLAIN_NORMALIZATION
     return bytes(proto.SerializeToString())

@@ -40,7 +40,8 @@ from tfformer.checkpoints.vocabulary import (
     special_order,
 )
 from tfformer.checkpoints.weight_names import SOURCE
-from tfformer.data.piece_tokenizer import language_piece, names_of, parse_sentencepiece
+from tfformer.data.piece_tokenizer import language_piece, names_of
+from tfformer.data.tokenizers import parse_sentencepiece
 
 FIRST = ["<s>", "<pad>", "</s>", "<unk>"]  # of NLLB, before SentencePiece's pieces from the third
 TABLES = ("model.encoder.embed_positions.weights", "model.decoder.embed_positions.weights")
