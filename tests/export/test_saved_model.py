@@ -600,5 +600,5 @@ def test_a_place_that_cannot_be_written_is_one_line(tiny_run, tmp_path, capsys):
 def test_an_option_that_the_format_has_not(tiny_run, tmp_path, capsys):
     arguments = ("--format", "ctranslate2", "--output", tmp_path, "--dtype", "bfloat16")
     code, message = command_line(capsys, tiny_run, *arguments)
-    expected = "tfformer: --format ctranslate2 has no option --dtype; leave it out\n"
-    assert (code, message) == (2, expected)
+    assert code == 2
+    assert message.startswith("tfformer: format='ctranslate2' has no option 'dtype'; its options")

@@ -7,8 +7,6 @@ import click
 from tfformer.cli.options import NewFolder, examples, run
 from tfformer.cli.terminal import check_new_file, load_tensorflow
 
-PICTURES = (".png", ".svg", ".html")
-
 
 @click.command(
     epilog=examples(
@@ -36,8 +34,8 @@ def attention(run: str, sentence: str, kind: str, word: str | None, output: str)
 
     Without --word, a picture has a heat map for each layer and head.
     """
-    if Path(output).suffix not in PICTURES:
-        raise ValueError(f"--output {output} must end in one of {', '.join(PICTURES)}")
+    if Path(output).suffix not in (".png", ".svg", ".html"):
+        raise ValueError(f"--output {output} must end in one of .png, .svg, .html")
     check_new_file(output)
     load_tensorflow()
     from tfformer.explain.attention import attention as attention_of

@@ -10,15 +10,15 @@ import click
 
 from tfformer.cli.options import (
     TEXT_FILE,
-    NewFolder,
     beam_size,
     examples,
     languages,
     length_penalty,
+    new_folder,
     run,
 )
 from tfformer.cli.terminal import load_tensorflow
-from tfformer.export.formats import NAMES, options_of
+from tfformer.export.formats import NAMES, check_options
 from tfformer.export.litert.format import QUANTIZATIONS
 from tfformer.export.saved_model.format import DTYPES
 from tfformer.storage.run_folders import MANIFEST, is_run
@@ -41,13 +41,7 @@ from tfformer.storage.run_folders import MANIFEST, is_run
     required=True,
     help="litert has a beam search only with --beam-size, web has none.",
 )
-@click.option(
-    "--output",
-    type=NewFolder(),
-    required=True,
-    metavar="DIR",
-    help="Folder of versions; the export gets the next free number.",
-)
+@new_folder("Folder of versions; the export gets the next free number.")
 @click.option(
     "--max-length",
     type=click.IntRange(min=2),
@@ -90,10 +84,9 @@ def export(run: str, format: str, output: str, **values: Any) -> None:
 
     The export is read back, and must translate as the run does.
     """
-    if values["languages"] == (None, None):
-        values["languages"] = None
+    values["source_language"], values["target_language"] = values.pop("languages")
     options = {name: value for name, value in values.items() if value is not None}
-    _check_options(format, options)
+    check_options(format, options)
     _check_output(output)
     load_tensorflow()
     from tfformer.data.sources import read_lines
@@ -101,25 +94,12 @@ def export(run: str, format: str, output: str, **values: Any) -> None:
 
     if "samples" in options:
         options["samples"] = list(read_lines(options["samples"]))
-    if "languages" in options:
-        options["source_language"], options["target_language"] = options.pop("languages")
     version = export_model(run, output, format, progress=sys.stderr, **options)
     (manifest,) = version.rglob(MANIFEST)
     samples = "samples" if "samples" in options else "random samples"
     for line in _parity_lines(json.loads(manifest.read_text(encoding="utf-8")), samples):
         print(line)
     print(version)
-
-
-def _check_options(format: str, options: Mapping[str, object]) -> None:
-    """Raise ValueError if the format has no such option."""
-    known = options_of(format)
-    for name, value in options.items():
-        if {"languages": "source_language"}.get(name, name) not in known:
-            spelled = name.replace("_", "-")
-            if name == "with_text":
-                spelled = "text" if value else "no-text"
-            raise ValueError(f"--format {format} has no option --{spelled}; leave it out")
 
 
 def _check_output(path: str) -> None:

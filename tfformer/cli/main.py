@@ -85,7 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return end.exit_code
     except click.UsageError as error:
         verb = error.ctx.command_path if error.ctx else "tfformer"
-        print(f"tfformer: {_usage_message(error)}; see {verb} --help", file=sys.stderr)
+        message = " ".join(error.format_message().split()).removesuffix(".")
+        print(f"tfformer: {message}; see {verb} --help", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader, such as head, has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -105,11 +106,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("tfformer: interrupted", file=sys.stderr)
         return 130
     return 0
-
-
-def _usage_message(error: click.UsageError) -> str:
-    message = " ".join(error.format_message().split())
-    return message.removesuffix(".")
 
 
 def _one_line(error: Exception) -> str:

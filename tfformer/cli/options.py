@@ -3,13 +3,16 @@
 Values are checked while the command line is read, before TensorFlow is loaded.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
 from tfformer.storage.folders import ADDRESS
 from tfformer.storage.run_folders import run_folder
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 AT_LEAST_1 = click.IntRange(min=1)
 TEXT_FILE = click.Path(exists=True, dir_okay=False)
@@ -53,6 +56,23 @@ class NewFolder(click.ParamType[str]):
 def examples(lines: Sequence[str]) -> str:
     """Return the text that ends a help page: commands, printed as they are."""
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
+
+
+def new_folder(help: str) -> Callable[[F], F]:
+    """Return the option `--output` of a verb that must be told a folder."""
+    return click.option("--output", type=NewFolder(), required=True, metavar="DIR", help=help)
+
+
+def ray(task: str) -> Callable[[F], F]:
+    """Return the option `--ray` of a verb; `task` is what the cluster does."""
+    return click.option(
+        "--ray",
+        is_flag=False,
+        flag_value="auto",
+        metavar="[HOST:PORT]",
+        help=f"{task} on a Ray cluster: at this address, or the cluster of this machine or of "
+        "RAY_ADDRESS; local starts one on this machine.",
+    )
 
 
 run = click.argument("run", type=RunFolder(), metavar="RUN")

@@ -14,8 +14,6 @@ from tfformer.runtime.devices import unused_gpu
 from tfformer.storage.whole_files import whole_file
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
-
     from tfformer.corpora.translation import Counts
 
 PROMPT = "> "
@@ -138,7 +136,23 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-class Progress:
+class _Bar:
+    """A line of the terminal that `with` ends."""
+
+    def __init__(self, **options: Any) -> None:
+        from tqdm import tqdm
+
+        tqdm.monitor_interval = 0  # no thread: workers are forked beside it
+        self._bar: tqdm[NoReturn] = tqdm(file=sys.stderr, smoothing=0, **options)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+
+class Progress(_Bar):
     """The number of lines done and their rate, in one line of the terminal.
 
     Nothing is shown if standard error is no terminal, nor if the output goes to the terminal: the
@@ -147,20 +161,14 @@ class Progress:
 
     def __init__(self, output: TextIO | None = None) -> None:
         is_shown = sys.stderr.isatty() and not (output is not None and output.isatty())
-        self._bar = _bar(unit=" lines", disable=not is_shown, bar_format=LINES)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()
+        super().__init__(unit=" lines", disable=not is_shown, bar_format=LINES)
 
     def advance(self, count: int) -> None:
         """Count `count` more lines as done."""
         self._bar.update(count)
 
 
-class CorpusProgress:
+class CorpusProgress(_Bar):
     """One line with the share of a corpus that is done, rates and the time left.
 
     It is shown only if standard error is a terminal.
@@ -169,13 +177,7 @@ class CorpusProgress:
     def __init__(self, files: Sequence[Path]) -> None:
         self._size = sum(file.stat().st_size for file in files)
         is_hidden = not sys.stderr.isatty()
-        self._bar = _bar(total=self._size, disable=is_hidden, bar_format=SHARE)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()
+        super().__init__(total=self._size, disable=is_hidden, bar_format=SHARE)
 
     def show(self, counts: Counts) -> None:
         """Show what is done so far."""
@@ -183,10 +185,3 @@ class CorpusProgress:
         rates = f"{counts.lines / seconds:,.0f} lines/s, {counts.tokens / seconds:,.0f} tokens/s"
         self._bar.set_postfix_str(f"{counts.lines:,} lines, {rates}", refresh=False)
         self._bar.update(min(counts.size, self._size) - self._bar.n)
-
-
-def _bar(**options: Any) -> tqdm[NoReturn]:
-    from tqdm import tqdm
-
-    tqdm.monitor_interval = 0  # no thread: workers are forked beside it
-    return tqdm(file=sys.stderr, smoothing=0, **options)

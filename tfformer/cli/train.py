@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tfformer.cli.options import AT_LEAST_1, NewFolder, RunFolder, examples
+from tfformer.cli.options import AT_LEAST_1, NewFolder, RunFolder, examples, new_folder
+from tfformer.cli.options import ray as ray_cluster
 from tfformer.cli.terminal import load_tensorflow
 from tfformer.storage.run_folders import check_free, run_folder
 
@@ -26,13 +27,7 @@ def recipes() -> None:
 
 @click.command(epilog=examples(["tfformer corpus phrasebook --output corpus"]))
 @click.argument("name", type=click.Choice(["phrasebook"]), metavar="phrasebook")
-@click.option(
-    "--output",
-    type=NewFolder(),
-    required=True,
-    metavar="DIR",
-    help="Folder for {train,valid,test}.{en,de}.",
-)
+@new_folder("Folder for {train,valid,test}.{en,de}.")
 def corpus(name: str, output: str) -> None:
     """Write the built-in parallel corpus as text files."""
     from tfformer.data import phrasebook
@@ -93,14 +88,7 @@ TRAINING = "tfformer train recipe.yaml --run-dir runs/mine --set data.folder=cor
     help="Start from the vocabulary and weights of this run; also from its model, tokenizer and "
     "languages, if the recipe has no section model.",
 )
-@click.option(
-    "--ray",
-    is_flag=False,
-    flag_value="auto",
-    metavar="[HOST:PORT]",
-    help="Train on a Ray cluster: at this address, or the cluster of this machine or of "
-    "RAY_ADDRESS; local starts one on this machine.",
-)
+@ray_cluster("Train")
 @click.option("--workers", type=AT_LEAST_1, metavar="N", help="Workers on Ray.  [default: 1]")
 def train(
     recipe: str | None,

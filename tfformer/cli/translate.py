@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import functools
 import io
-import itertools
 import json
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,6 +19,7 @@ from tfformer.cli.options import (
     examples,
     languages,
     length_penalty,
+    ray,
 )
 from tfformer.cli.terminal import (
     CorpusProgress,
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from tfformer.inference.translator import Translator
     from tfformer.text import TextTranslator
 
-CHUNK = 1_000  # lines in memory, for an export
+LINES_ONLY = ("n_best", "scores", "alignments")  # options
 
 Advance = Callable[[int], None]  # called with the number of lines done since the last call
 LineStream = Callable[[Iterable[str], Advance], Iterator[list[str]]]  # lines of output, in chunks
@@ -100,14 +99,7 @@ class Options(NamedTuple):
     metavar="N",
     help="Translate the files of a corpus, N at a time, each by one processor.",
 )
-@click.option(
-    "--ray",
-    is_flag=False,
-    flag_value="auto",
-    metavar="[HOST:PORT]",
-    help="Translate the files on a Ray cluster: at this address, or the cluster of this machine "
-    "or of RAY_ADDRESS; local starts one on this machine.",
-)
+@ray("Translate the files")
 @click.option(
     "--format",
     type=click.Choice(["lines", "text", "html", "xml", "markdown", "srt"]),
@@ -155,7 +147,7 @@ def _checked_format(options: Options, is_typed: bool) -> str:
     Raises:
         ValueError: An option of lines is given for a whole text, or an option of texts for lines.
     """
-    lines_only = [name for name in ("n_best", "scores", "alignments") if _is_given(name)]
+    lines_only = list(filter(_is_given, LINES_ONLY))
     is_text = options.keep or (is_typed and not lines_only)
     format = options.format or ("text" if is_text else "lines")
     if format != "lines" and lines_only:
@@ -237,21 +229,10 @@ def _lines_of_run(
 def _lines_of_export(
     engine: Engine, options: Options, sentences: Iterable[str], advance: Advance
 ) -> Iterator[list[str]]:
-    from tfformer.data.encoding import truncation_report
-
     beam_size = _beam_size(options, engine.beam_size)
-    remaining = iter(sentences)
-    total = 0
-    truncated = 0
-    while chunk := list(itertools.islice(remaining, CHUNK)):
-        lengths = engine.count_tokens(chunk) if engine.tokenizers else []
-        truncated += sum(length > engine.max_tokens for length in lengths)
-        total += len(chunk)
-        hypotheses = _hypotheses(engine.n_best(chunk, beam_size), options.n_best)
-        advance(len(chunk))
-        yield _joined(_columns(hypotheses, options))
-    if truncated:
-        warnings.warn(truncation_report(truncated, total, engine.max_tokens), stacklevel=1)
+    for n_best in engine.stream(sentences, beam_size):
+        advance(len(n_best))
+        yield _joined(_columns(_hypotheses(n_best, options.n_best), options))
 
 
 def _beam_size(options: Options, default: int) -> int:
@@ -389,10 +370,8 @@ def _checked_files(options: Options) -> tuple[str, str]:
     """Return the pattern and the folder; raise ValueError for an option that a corpus lacks."""
     if options.input is None or options.output is None:
         raise ValueError("--workers and --ray translate files: give --input PATTERN --output DIR")
-    for name in (
-        *("n_best", "scores", "alignments", "keep", "format", "length_penalty", "overwrite"),
-        "languages",
-    ):
+    whole_texts = ("keep", "format", "overwrite", "languages")
+    for name in (*LINES_ONLY, "length_penalty", *whole_texts):
         if _is_given(name):
             raise ValueError(
                 f"{_spelled(name)} cannot be used with --workers and --ray; leave it out, or "

@@ -5,18 +5,22 @@ Shape letters: B sentences, N translations of each.
 
 from __future__ import annotations
 
+import itertools
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from tfformer.data.encoding import truncation_report
 from tfformer.data.tokenizer_pair import Tokenizers
 from tfformer.inference.translation import Translation
 
 GREEDY, BEAM = "serving_default", "translate_beam"  # the signatures over text
 CHARACTERS_PER_TOKEN = 64  # characters that are read per token of the limit; a piece has up to 16
+CHUNK = 1_000  # sentences of a text in memory
 NO_LIMIT = 2**31  # tokens, where an artifact names no limit
 NO_TRANSLATION = -1e9  # the score of an empty slot in the beam
 
@@ -136,6 +140,21 @@ class Engine(ABC):
         """
         beam_size = beam_size or self.beam_size
         return self._search(sentences, beam_size, beam_size)
+
+    def stream(self, sentences: Iterable[str], beam_size: int) -> Iterator[list[list[Translation]]]:
+        """Yield `n_best` of a text of any length, a chunk of sentences at a time.
+
+        One warning at the end counts the sentences that were truncated.
+        """
+        remaining = iter(sentences)
+        total = truncated = 0
+        while chunk := list(itertools.islice(remaining, CHUNK)):
+            lengths = self.count_tokens(chunk) if self.tokenizers else []
+            truncated += sum(length > self.max_tokens for length in lengths)
+            total += len(chunk)
+            yield self.n_best(chunk, beam_size)
+        if truncated:
+            warnings.warn(truncation_report(truncated, total, self.max_tokens), stacklevel=1)
 
     def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> Arrays:
         """Run one of `signatures`, as TensorFlow Serving's API does.
