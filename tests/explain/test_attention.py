@@ -11,8 +11,8 @@ from tfformer.explain import attention as attention_maps
 from tfformer.explain.attention import (
     AttentionMaps,
     attention,
-    attentions,
     decoder_weights,
+    each_attention,
     encoder_weights,
 )
 from tfformer.inference.translator import Translator
@@ -106,7 +106,7 @@ def test_rows_sum_to_one_and_nothing_looks_at_padding_or_ahead():
 
 def test_alone_equals_in_a_batch(translator):
     sources, targets = SENTENCES[:2], [*SENTENCES[2:], SENTENCES[0]]
-    together = attentions(translator, sources, targets)
+    together = each_attention(translator, sources, targets)
     for found, sentence, target in zip(together, sources, targets, strict=True):
         for one, other in zip(found, attention(translator, sentence, target), strict=True):
             assert (one.rows, one.columns) == (other.rows, other.columns)
@@ -115,19 +115,19 @@ def test_alone_equals_in_a_batch(translator):
 
 def test_batches_follow_each_other(translator):
     whole, split = (
-        attentions(translator, SENTENCES, SENTENCES, batch_size=size) for size in (64, 2)
+        each_attention(translator, SENTENCES, SENTENCES, batch_size=size) for size in (64, 2)
     )
     for one, other in zip(whole, split, strict=True):
-        assert one.source_tokens == other.source_tokens
+        assert one.cross.columns == other.cross.columns
         np.testing.assert_allclose(one.cross.weights, other.cross.weights, atol=1e-5)
 
 
 def test_tokens_stand_where_the_decoder_reads_and_writes_them(translator, tokenizer):
     found = attention(translator, SENTENCES[0], SENTENCES[1])
     source, target = (tuple(tokenizer.pieces(ids)) for ids in tokenizer.encode(SENTENCES[:2]))
-    assert found.source_tokens == (*source, "</s>") == found.encoder.rows == found.encoder.columns
+    assert found.cross.columns == (*source, "</s>") == found.encoder.rows == found.encoder.columns
     assert found.decoder.rows == found.decoder.columns == ("<s>", *target)
-    assert found.target_tokens == (*target, "</s>")
+    assert found.cross.rows == (*target, "</s>")
     assert found.cross.weights.shape == (3, 2, len(target) + 1, len(source) + 1)
     assert found.cross.weights.dtype == np.float32
 
@@ -138,7 +138,7 @@ def test_without_a_target_it_is_the_models_own_translation(translator, monkeypat
         attention(translator, SENTENCES[0]),
         attention(translator, SENTENCES[0], SENTENCES[2]),
     )
-    assert own.target_tokens == given.target_tokens
+    assert own.cross.rows == given.cross.rows
     np.testing.assert_array_equal(own.cross.weights, given.cross.weights)
 
 
@@ -170,10 +170,10 @@ def test_overlong_sentences_are_cut_with_one_warning(translator, tokenizer):
     ) as caught:
         found = attention(translator, long)
     assert len(caught) == 1
-    assert found.source_tokens == (*expected, "</s>")
+    assert found.cross.columns == (*expected, "</s>")
     with pytest.warns(UserWarning, match="more than 39 tokens"):
         found = attention(translator, SENTENCES[0], long)
-    assert found.target_tokens == (*expected, "</s>")
+    assert found.cross.rows == (*expected, "</s>")
 
 
 # --- Words ----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from support.browser import Browser
 from support.made_up_attention import EXAMPLE, made_up_attention
 
 from tfformer.explain.attention import AttentionMaps
-from tfformer.explain.attention_pictures import draw_page
+from tfformer.explain.attention_pictures import draw
 
 
 class Page(HTMLParser):
@@ -45,7 +45,7 @@ def decoded(view: dict, kind: dict) -> np.ndarray:
 
 
 def test_the_page_holds_every_weight_by_words_and_by_pieces(tmp_path):
-    draw_page(EXAMPLE, tmp_path / "page.html", "cross", "es", 1, 2)
+    draw(EXAMPLE, tmp_path / "page.html", "cross", "es", 1, 2)
     page = Page(tmp_path / "page.html")
     assert not page.open
     data = json.loads(page.data)
@@ -62,7 +62,7 @@ def test_the_page_holds_every_weight_by_words_and_by_pieces(tmp_path):
 
 
 def test_the_page_needs_nothing_else(tmp_path):
-    draw_page(EXAMPLE, tmp_path / "page.html")
+    draw(EXAMPLE, tmp_path / "page.html")
     page = Page(tmp_path / "page.html")
     assert not {tag for tag, _ in page.elements} & {"link", "img", "iframe", "object"}
     assert not [attributes for _, attributes in page.elements if {"src", "href"} & set(attributes)]
@@ -77,8 +77,8 @@ def test_what_the_user_typed_cannot_become_html(tmp_path):
         "▁\u2028\"'&amp;\\",
         "▁שלום",
     ]
-    draw_page(made_up_attention(" ".join(nasty), "x"), tmp_path / "nasty.html")
-    draw_page(EXAMPLE, tmp_path / "plain.html")
+    draw(made_up_attention(" ".join(nasty), "x"), tmp_path / "nasty.html")
+    draw(EXAMPLE, tmp_path / "plain.html")
     found, plain = Page(tmp_path / "nasty.html"), Page(tmp_path / "plain.html")
     assert found.elements == plain.elements
     assert "alert" in found.data
@@ -87,7 +87,7 @@ def test_what_the_user_typed_cannot_become_html(tmp_path):
 
 def test_a_page_of_the_base_model_is_small(tmp_path):
     words = " ".join(f"▁word{n}" for n in range(31))
-    draw_page(made_up_attention(words, words, layers=6, heads=8), tmp_path / "page.html")
+    draw(made_up_attention(words, words, layers=6, heads=8), tmp_path / "page.html")
     assert (tmp_path / "page.html").stat().st_size < 500_000
 
 
@@ -114,7 +114,7 @@ def assert_shown(browser: Browser, maps: AttentionMaps, layer: int, head: int, r
 
 
 def test_pointing_at_a_word_shows_what_it_looks_at(browser, tmp_path):
-    draw_page(EXAMPLE, tmp_path / "page.html", "encoder", "The", 1, 1)
+    draw(EXAMPLE, tmp_path / "page.html", "encoder", "The", 1, 1)
     browser.open((tmp_path / "page.html").as_uri())
     words = EXAMPLE.encoder.words()
     for row in (2, 0, 3):
@@ -126,7 +126,7 @@ def test_pointing_at_a_word_shows_what_it_looks_at(browser, tmp_path):
 
 
 def test_layer_head_kind_and_pieces_are_switched(browser, tmp_path):
-    draw_page(EXAMPLE, tmp_path / "page.html", "encoder", "The", 1, 1)
+    draw(EXAMPLE, tmp_path / "page.html", "encoder", "The", 1, 1)
     browser.open((tmp_path / "page.html").as_uri())
     browser.click("#heads button[data-layer='2'][data-head='2']")
     assert_shown(browser, EXAMPLE.encoder.words(), 2, 2, 0)
@@ -144,7 +144,7 @@ def test_layer_head_kind_and_pieces_are_switched(browser, tmp_path):
 
 def test_the_page_has_its_languages_and_sentences_and_opens_at_the_famous_word(browser, tmp_path):
     attention = made_up_attention("▁The ▁dog ▁barks , ▁as ▁it ▁is ▁tired .", "▁Der ▁Hund ▁bellt .")
-    draw_page(attention, tmp_path / "page.html", languages=["en", "de"])
+    draw(attention, tmp_path / "page.html", languages=["en", "de"])
     browser.open((tmp_path / "page.html").as_uri())
     assert browser.evaluate("document.title") == "Attention, English → German"
     text = "document.getElementById({!r}).textContent"
@@ -161,7 +161,7 @@ def test_what_the_user_typed_is_text(browser, tmp_path):
         "&lt;",
     ]
     attention = made_up_attention(" ".join(f"▁{word}" for word in nasty), "▁x")
-    draw_page(attention, tmp_path / "page.html")
+    draw(attention, tmp_path / "page.html")
     browser.open((tmp_path / "page.html").as_uri())
     assert shown(browser)[0] == nasty
     assert browser.evaluate("document.title") == "Attention"
@@ -176,7 +176,7 @@ def test_thirty_tokens_of_a_base_model_are_quick_to_open(browser, tmp_path):
     So has each layer's mean.
     """
     text = " ".join(f"▁word{n}" for n in range(30))
-    draw_page(made_up_attention(text, text, layers=6, heads=8), tmp_path / "page.html")
+    draw(made_up_attention(text, text, layers=6, heads=8), tmp_path / "page.html")
     browser.open((tmp_path / "page.html").as_uri())
     assert browser.evaluate("document.querySelectorAll('#heads canvas').length") == 6 * (8 + 1)
 
@@ -194,7 +194,7 @@ def places(browser: Browser, side: str) -> list[float]:
 
 def test_text_from_right_to_left_is_laid_out_and_walked_from_the_right(browser, tmp_path):
     attention = made_up_attention("▁החיה ▁לא ▁עייפה", "▁it ▁is")
-    draw_page(attention, tmp_path / "page.html", "cross", "it", 1, 1)
+    draw(attention, tmp_path / "page.html", "cross", "it", 1, 1)
     browser.open((tmp_path / "page.html").as_uri())
     it, is_ = places(browser, "from")
     first, second, third = places(browser, "to")

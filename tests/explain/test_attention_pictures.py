@@ -11,8 +11,8 @@ from support.made_up_attention import EXAMPLE, made_up
 
 from tfformer.cli.main import main
 from tfformer.explain import attention_pictures
-from tfformer.explain.attention import AttentionMaps
-from tfformer.explain.attention_pictures import draw, draw_heads, draw_page, draw_word
+from tfformer.explain.attention import WORD_START, Attention, AttentionMaps
+from tfformer.explain.attention_pictures import draw
 
 PNG_SIGNATURE, PNG_END = b"\x89PNG\r\n\x1a\n", b"IEND\xaeB`\x82"
 
@@ -21,6 +21,12 @@ def svg_texts(path) -> list[str]:
     """The texts of an SVG: matplotlib notes each in a comment beside its outlines."""
     xml.etree.ElementTree.parse(path)
     return re.findall(r"<!-- (.*?) -->", path.read_text(encoding="utf-8"))
+
+
+def of_words(maps: AttentionMaps) -> Attention:
+    """An attention of which each kind has these maps, between words of one piece."""
+    rows, columns = ([WORD_START + word for word in words] for words in (maps.rows, maps.columns))
+    return Attention(*[maps._replace(rows=tuple(rows), columns=tuple(columns))] * 3)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +52,7 @@ def test_an_svg_is_whole_and_alone(tmp_path, word):
 
 
 def test_heat_maps_name_every_head_and_word(tmp_path):
-    draw_heads(EXAMPLE.cross.words(), tmp_path / "heads.svg")
+    draw(EXAMPLE, tmp_path / "heads.svg", "cross")
     texts = svg_texts(tmp_path / "heads.svg")
     assert {f"layer {layer}, head {head}" for layer in (1, 2) for head in (1, 2)} < set(texts)
     assert texts.count("animal") == 2
@@ -56,12 +62,8 @@ def test_heat_maps_name_every_head_and_word(tmp_path):
 
 def test_one_heat_map_has_the_percentages(tmp_path):
     weights = np.array([[[[0.98, 0.02], [0.25, 0.75]]]])
-    draw_heads(
-        AttentionMaps("cross", ("x", "y"), ("u", "v"), weights),
-        tmp_path / "head.svg",
-        layer=1,
-        head=1,
-    )
+    maps = AttentionMaps("cross", ("x", "y"), ("u", "v"), weights)
+    draw(of_words(maps), tmp_path / "head.svg", layer=1, head=1)
     texts = svg_texts(tmp_path / "head.svg")
     assert {"98", "25", "75"} <= set(texts)
     assert "2" not in texts
@@ -70,11 +72,11 @@ def test_one_heat_map_has_the_percentages(tmp_path):
 def test_the_picture_of_a_word_has_its_percentages(tmp_path):
     weights = np.array([[[[0.9, 0.1], [0.3, 0.7]], [[0.5, 0.5], [0.09, 0.91]]]])
     maps = AttentionMaps("cross", ("x", "es,"), ("u", "v"), weights)
-    draw_word(maps, "es", tmp_path / "one.svg", layer=1, head=1)
+    draw(of_words(maps), tmp_path / "one.svg", word="es", layer=1, head=1)
     assert {"What “es” looks at", "Cross-attention, layer 1 of 1,", "head 1", "30%", "70%"} <= set(
         svg_texts(tmp_path / "one.svg")
     )
-    draw_word(maps, 0, tmp_path / "all.svg")
+    draw(of_words(maps), tmp_path / "all.svg", word="x")
     assert {
         "What “x” looks at",
         "Cross-attention, layer 1 of 1, heads",
@@ -93,26 +95,22 @@ def test_words_are_found_with_or_without_punctuation_and_capitals(tmp_path):
         "cat": "cat",
         "cat,": "cat",
         "WAS": "was",
-        3: "was",
     }.items():
-        draw_word(maps, word, tmp_path / "word.svg")
+        draw(of_words(maps), tmp_path / "word.svg", word=word)
         assert f"What “{expected}” looks at" in svg_texts(tmp_path / "word.svg")
 
 
 def test_dollar_signs_are_text_and_not_mathematics(tmp_path):
     maps = made_up(r"$5 $\alpha", r"$5 $\alpha")
-    for name, picture in {
-        "word.svg": lambda path: draw_word(maps, 1, path),
-        "map.svg": lambda path: draw_heads(maps, path),
-    }.items():
-        picture(tmp_path / name)
-        assert "$5" in svg_texts(tmp_path / name)
+    for word in (None, "$5"):
+        draw(of_words(maps), tmp_path / f"{word}.svg", word=word)
+        assert "$5" in svg_texts(tmp_path / f"{word}.svg")
 
 
 def test_many_heads_have_colours_of_their_own(tmp_path):
     for heads in (1, 8, 9, 16):
         assert len(set(attention_pictures._colours(heads))) == heads
-    draw_word(made_up("x y", "u v", heads=16), "x", tmp_path / "word.png")
+    draw(of_words(made_up("x y", "u v", heads=16)), tmp_path / "word.png", word="x")
 
 
 @pytest.mark.parametrize(
@@ -141,14 +139,6 @@ def test_unknown_formats_are_refused_with_the_known_ones(tmp_path):
         ValueError, match=r"picture.gif does not end in .*; choose .png or .svg or .html"
     ):
         draw(EXAMPLE, tmp_path / "picture.gif")
-    for function in (
-        lambda path: draw_heads(EXAMPLE.encoder, path),
-        lambda path: draw_word(EXAMPLE.encoder, 0, path),
-    ):
-        with pytest.raises(ValueError, match=r"choose .png or .svg"):
-            function(tmp_path / "picture.html")
-    with pytest.raises(ValueError, match=r"choose .html"):
-        draw_page(EXAMPLE, tmp_path / "page.png")
 
 
 def test_without_matplotlib_the_remedy_is_named(tmp_path, monkeypatch):

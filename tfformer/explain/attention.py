@@ -72,16 +72,6 @@ class Attention(NamedTuple):
     decoder: AttentionMaps  # target to the target before it
     cross: AttentionMaps  # target to source
 
-    @property
-    def source_tokens(self) -> tuple[str, ...]:
-        """The pieces of the source, and the end token."""
-        return self.cross.columns
-
-    @property
-    def target_tokens(self) -> tuple[str, ...]:
-        """The pieces of the translation, and the end token."""
-        return self.cross.rows
-
 
 def attention(translator: Translator, sentence: str, target: str | None = None) -> Attention:
     """Return the attention in the translation of one sentence.
@@ -111,17 +101,7 @@ def attention(translator: Translator, sentence: str, target: str | None = None) 
         >>> maps.weights.shape  # layers, heads, rows, columns
         (3, 2, 2, 3)
     """
-    return attentions(translator, [sentence], None if target is None else [target])[0]
-
-
-def attentions(
-    translator: Translator,
-    sentences: Sentences,
-    targets: Sentences | None = None,
-    batch_size: int = 64,
-) -> list[Attention]:
-    """Return `attention` of many sentences; the arguments are those of `each_attention`."""
-    return list(each_attention(translator, sentences, targets, batch_size))
+    return next(each_attention(translator, [sentence], None if target is None else [target]))
 
 
 def each_attention(

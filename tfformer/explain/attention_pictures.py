@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tfformer.explain.attention import Attention, AttentionMaps
-from tfformer.explain.figures import BLUE, GREY, INK, LINE_GREY, PAPER, Style, empty_figure, save
+from tfformer.explain.figures import (
+    BLUE,
+    GREY,
+    INK,
+    PAPER,
+    Style,
+    draw_grid,
+    empty_figure,
+    save,
+)
 from tfformer.html_page import fill_page
 from tfformer.storage.whole_files import write_text
 
@@ -30,8 +39,8 @@ KINDS = {
     "decoder": "Decoder self-attention",
     "cross": "Cross-attention",
 }
-PICTURES = (".png", ".svg")
 PAGE = ".html"
+SUFFIXES = (".png", ".svg", PAGE)
 TEMPLATE = Path(__file__).with_name("attention.html")
 FAMOUS_WORD = "it"  # of "The animal did not cross the street because it was too tired."
 
@@ -66,28 +75,37 @@ def draw(
     Raises:
         ValueError: An argument does not exist in these maps; the message lists the choices.
     """
-    path = _known_suffix(path, (*PICTURES, PAGE))
+    path = Path(path)
+    if path.suffix not in SUFFIXES:
+        raise ValueError(
+            f"{path} does not end in a format that is drawn here; choose {' or '.join(SUFFIXES)}"
+        )
+    if kind not in KINDS:
+        raise ValueError(f"kind={kind!r} does not exist; choose one of {', '.join(KINDS)}")
+    maps: AttentionMaps = getattr(attention, kind).words()
+    _check_layer_and_head(maps, layer, head)
+    row = None if word is None else _row(maps, word)
     if path.suffix == PAGE:
-        draw_page(attention, path, kind, word, layer, head, languages)
-    elif word is None:
-        draw_heads(_word_maps(attention, kind), path, layer, head)
+        start = {
+            "kind": kind,
+            "layer": layer or len(maps.weights),
+            "head": head or "mean",
+            "row": _first_row(maps) if row is None else row,
+        }
+        _write_page(attention, path, start, languages)
+    elif row is None:
+        _draw_heads(maps, path, layer, head)
     else:
-        draw_word(_word_maps(attention, kind), word, path, layer, head)
+        _draw_word(maps, row, path, layer or len(maps.weights), head)
 
 
 # --- Heat maps ----------------------------------------------------------------------------------
 
 
-def draw_heads(
-    maps: AttentionMaps, path: str | Path, layer: int | None = None, head: Head = None
-) -> None:
-    """Draw heat maps, a row per layer and a column per head, to a .png or .svg file.
-
-    `layer` and `head` are numbers from 1, `head` may be "mean"; None draws all.
-    """
-    path = _known_suffix(path, PICTURES)
+def _draw_heads(maps: AttentionMaps, path: Path, layer: int | None, head: Head) -> None:
+    """Draw heat maps, a row per layer and a column per head; None draws all."""
     _, all_heads, rows, columns = maps.weights.shape
-    layers = range(1, len(maps.weights) + 1) if layer is None else [_layer(maps, layer)]
+    layers = range(1, len(maps.weights) + 1) if layer is None else [layer]
     heads = _heads(all_heads, head)
     cell = min(0.5, max(16 / (len(heads) * columns), 0.05))  # inches
     width = (columns + 1) * len(heads) - 1  # cells
@@ -112,12 +130,7 @@ def draw_heads(
 def _heat_map(ax: Axes, weights: np.ndarray, cell: float) -> None:
     """Draw weights (R, C) as an image, white for 0 and dark for 1."""
     ax.imshow(weights, cmap="Blues", vmin=0, vmax=1)
-    ax.set_xticks(np.arange(weights.shape[1]) - 0.5, minor=True)
-    ax.set_yticks(np.arange(weights.shape[0]) - 0.5, minor=True)
-    ax.grid(which="minor", color=LINE_GREY, linewidth=cell)
-    ax.tick_params(which="both", length=0)
-    for spine in ax.spines.values():
-        spine.set_color(LINE_GREY)
+    draw_grid(ax, weights.shape, cell)
 
 
 def _label(axes: np.ndarray, maps: AttentionMaps, cell: float) -> None:
@@ -153,28 +166,11 @@ CURVE_WIDTH, BAR_LENGTH = 2.2, 1.8  # inches
 BAR_WORTH_A_NUMBER = 0.02
 
 
-def draw_word(
-    maps: AttentionMaps,
-    word: str | int,
-    path: str | Path,
-    layer: int | None = None,
-    head: Head = None,
-) -> None:
+def _draw_word(maps: AttentionMaps, row: int, path: Path, layer: int, head: Head) -> None:
     """Draw the weights of one word: a curve to every word, as wide as the weight is large.
 
-    Args:
-        maps: The maps of one kind, from word to word.
-        word: A text, with or without its punctuation, or the number of a row from 0.
-        path: The .png or .svg file to write.
-        layer: A number from 1; the last layer by default.
-        head: A number from 1, or "mean"; by default every head, each in another colour.
-
-    Raises:
-        ValueError: The word, layer, head or format does not exist.
+    Without a head every head is drawn, each in another colour.
     """
-    path = _known_suffix(path, PICTURES)
-    layer = _layer(maps, layer)
-    row = _row(maps, word)
     heads = _heads(maps.weights.shape[1], head)
     weights = np.stack([_head_weights(maps, layer, one)[row] for one in heads])  # (heads, C)
     colours = _colours(len(heads))
@@ -287,28 +283,12 @@ def _colours(heads: int) -> list[str]:
 # --- The page -----------------------------------------------------------------------------------
 
 
-def draw_page(
-    attention: Attention,
-    path: str | Path,
-    kind: str = "encoder",
-    word: str | None = None,
-    layer: int | None = None,
-    head: Head = None,
-    languages: Sequence[str] | None = None,
+def _write_page(
+    attention: Attention, path: Path, start: dict[str, Any], languages: Sequence[str] | None
 ) -> None:
-    """Write one self-contained page to explore every kind, layer and head, by words and pieces.
-
-    `kind`, `word`, `layer` and `head` say where the page opens; by default at "it" or the first
-    word, in the last layer, with the mean of the heads. The arguments are those of `draw`.
-    """
-    path = _known_suffix(path, (PAGE,))
-    maps = _word_maps(attention, kind)
-    layer = _layer(maps, layer)
-    head = "mean" if head is None else head
-    _head_weights(maps, layer, head)  # refuses a head that does not exist
-    row = _first_row(maps) if word is None else _row(maps, word)
+    """Write a page to explore every kind, layer and head, by words and pieces."""
     data = {
-        "start": {"kind": kind, "layer": layer, "head": head, "row": row},
+        "start": start,
         "languages": list(languages or []),
         "kinds": {kind: _page_data(getattr(attention, kind)) for kind in KINDS},
     }
@@ -340,28 +320,15 @@ def _view(maps: AttentionMaps) -> dict[str, Any]:
 # --- The caller's choices --------------------------------------------------------------------
 
 
-def _known_suffix(path: str | Path, known: tuple[str, ...]) -> Path:
-    path = Path(path)
-    if path.suffix not in known:
-        raise ValueError(
-            f"{path} does not end in a format that is drawn here; choose {' or '.join(known)}"
-        )
-    return path
-
-
-def _word_maps(attention: Attention, kind: str) -> AttentionMaps:
-    if kind not in KINDS:
-        raise ValueError(f"kind={kind!r} does not exist; choose one of {', '.join(KINDS)}")
-    return getattr(attention, kind).words()
-
-
-def _layer(maps: AttentionMaps, layer: int | None) -> int:
-    """The layer's number; the last one for None."""
-    layers = len(maps.weights)
+def _check_layer_and_head(maps: AttentionMaps, layer: int | None, head: Head) -> None:
+    layers, heads, *_ = maps.weights.shape
+    name = KINDS[maps.kind].lower()
     if layer is not None and layer not in range(1, layers + 1):
-        known = f"{KINDS[maps.kind].lower()} has the layers 1 to {layers}"
-        raise ValueError(f"layer={layer!r} does not exist; {known}")
-    return layer or layers
+        raise ValueError(f"layer={layer!r} does not exist; {name} has the layers 1 to {layers}")
+    if head not in (None, "mean", *range(1, heads + 1)):
+        raise ValueError(
+            f"head={head!r} does not exist; {name} has the heads 1 to {heads} and 'mean'"
+        )
 
 
 def _heads(count: int, head: Head) -> list[int | str]:
@@ -372,12 +339,7 @@ def _heads(count: int, head: Head) -> list[int | str]:
 def _head_weights(maps: AttentionMaps, layer: int, head: int | str) -> np.ndarray:
     """The map (R, C) of one head, or the mean of the layer's."""
     weights = maps.weights[layer - 1]  # (H, R, C)
-    if head == "mean":
-        return weights.mean(axis=0)
-    if not isinstance(head, int) or head not in range(1, len(weights) + 1):
-        known = f"{KINDS[maps.kind].lower()} has the heads 1 to {len(weights)} and 'mean'"
-        raise ValueError(f"head={head!r} does not exist; {known}")
-    return weights[head - 1]
+    return weights[head - 1] if isinstance(head, int) else weights.mean(axis=0)
 
 
 def _head_name(head: int | str) -> str:
@@ -390,14 +352,11 @@ def _first_row(maps: AttentionMaps) -> int:
     return words.index(FAMOUS_WORD) if FAMOUS_WORD in words else 0
 
 
-def _row(maps: AttentionMaps, word: str | int) -> int:
+def _row(maps: AttentionMaps, word: str) -> int:
     """Return the first row with this word, or with it apart from punctuation and case."""
-    if isinstance(word, int) and word in range(len(maps.rows)):
-        return word
-    text = str(word)
     plain = tuple(row.strip(PUNCTUATION).casefold() for row in maps.rows)
     for words in (maps.rows, plain):
-        for wanted in (text, text.casefold()):
+        for wanted in (word, word.casefold()):
             if wanted in words:
                 return words.index(wanted)
     raise ValueError(f"word={word!r} is not in the sentence; choose one of {' '.join(maps.rows)}")

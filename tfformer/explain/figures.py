@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tfformer.storage.whole_files import whole_file
 
 if TYPE_CHECKING:
@@ -51,6 +53,17 @@ def open_axes(ax: Axes, **labels: Any) -> Axes:
     ax.spines[["left", "bottom"]].set_color(GREY)
     ax.tick_params(color=GREY, labelcolor=INK)
     return ax
+
+
+def draw_grid(ax: Axes, shape: tuple[int, ...], width: float) -> None:
+    """Draw thin lines between the cells (rows, columns) of a picture, and no ticks."""
+    rows, columns = shape
+    ax.set_xticks(np.arange(columns + 1) - 0.5, minor=True)
+    ax.set_yticks(np.arange(rows + 1) - 0.5, minor=True)
+    ax.grid(which="minor", color=LINE_GREY, linewidth=width)
+    ax.tick_params(which="both", length=0)
+    for spine in ax.spines.values():
+        spine.set_color(LINE_GREY)
 
 
 def save(figure: Figure, path: Path) -> None:

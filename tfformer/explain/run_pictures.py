@@ -15,11 +15,11 @@ from tfformer.explain.figures import (
     GREEN,
     GREY,
     INK,
-    LINE_GREY,
     ORANGE,
     PAPER,
     PINK,
     Style,
+    draw_grid,
     empty_figure,
     open_axes,
     save,
@@ -34,7 +34,7 @@ from tfformer.training.optimizer import learning_rate
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-NAMES = ("training.png", "learning_rate.png", "positions.png", "masks.png")
+NAMES = ("training.png", "positions.png", "masks.png")
 
 # The padded sentence of the picture of the masks, and its translation.
 SOURCE = ("The", "animal", "sleeps", "</s>", "<pad>", "<pad>")
@@ -44,7 +44,7 @@ TARGET = ("<s>", "Das", "Tier", "schläft", "<pad>", "<pad>")
 def draw(run: Run, folder: str | Path) -> Iterator[Path]:
     """Draw the pictures of a run, finished or not, and yield the path of each.
 
-    Before the end of the first epoch there is no picture of training and learning rate.
+    Before the end of the first epoch there is no picture of training.
 
     Raises:
         FileExistsError: Before the first picture: `folder` is a file, or has one of the files of
@@ -58,12 +58,10 @@ def draw(run: Run, folder: str | Path) -> Iterator[Path]:
     history = run.history()
     empty_figure((1, 1))  # without matplotlib there is no folder either
     folder.mkdir(parents=True, exist_ok=True)
-    training, rate, positions, masks = paths
+    training, positions, masks = paths
     if history:
-        draw_training(history, training)
+        draw_training(config, history, training)
         yield training
-        draw_learning_rate(config, history, rate)
-        yield rate
     model = config.model
     draw_positions(
         config.data.max_length,
@@ -89,7 +87,7 @@ def _check_free(folder: Path, paths: Sequence[Path]) -> None:
 # --- The training -------------------------------------------------------------------------------
 
 
-def draw_training(history: History, path: Path) -> None:
+def draw_training(config: Config, history: History, path: Path) -> None:
     """Draw loss, validation and learning rate over the steps, one below the other."""
     figure = empty_figure((8, 9), layout="constrained")
     loss, score, rate = figure.subplots(3, sharex=True, height_ratios=(3, 3, 2))
@@ -102,7 +100,7 @@ def draw_training(history: History, path: Path) -> None:
     _curve(score, history, "val_bits_per_byte", "bits per byte", BLUE)
     score.set_ylim(0, 105 if any("val_bleu" in epoch for epoch in history) else None)
     open_axes(rate, ylabel="learning rate", xlabel="step")
-    _curve(rate, history, "learning_rate", "epoch by epoch", BLUE)
+    _draw_schedule(rate, config, history)
     rate.set(xlim=(0, None), ylim=(0, None))
     for ax in (loss, score, rate):
         if ax.lines:
@@ -120,39 +118,23 @@ def _curve(ax: Axes, history: History, name: str, label: str, colour: str) -> No
         return
     steps = [epoch["step"] for epoch in epochs]
     values = [epoch[name] for epoch in epochs]
-    digits = ".3g" if name == "learning_rate" else ".2f"
-    label = f"{label}: {values[-1]:{digits}} at the end"
+    label = f"{label}: {values[-1]:.2f} at the end"
     ax.plot(steps, values, "o-", color=colour, markersize=3.5, linewidth=1.6, label=label)
 
 
-# --- The learning rate --------------------------------------------------------------------------
-
-
-def draw_learning_rate(config: Config, history: History, path: Path) -> None:
-    """Draw the schedule of a recipe and the learning rates that the run recorded."""
-    settings = config.training
+def _draw_schedule(ax: Axes, config: Config, history: History) -> None:
+    """Draw the schedule of a recipe, and the learning rates that the run recorded."""
     epoch_steps = history[0]["step"]
     schedule = learning_rate(config, epoch_steps)
-    figure = empty_figure((8, 4.5), layout="constrained")
-    ax = open_axes(figure.subplots(), xlabel="step", ylabel="learning rate")
     peak = schedule.warmup_steps
+    highest = float(schedule(peak - 1))
     ends = [epoch["step"] for epoch in history]
     rates = [epoch["learning_rate"] for epoch in history]
-    steps = np.arange(max(peak, ends[-1], settings.epochs * epoch_steps))
-    ax.plot(steps + 1, schedule(steps), color=BLUE, linewidth=1.8, label="the schedule")
-    _mark_peak(ax, peak, float(schedule(peak - 1)))
-    ax.plot(ends, rates, "o", color=ORANGE, markersize=4, label="recorded, epoch by epoch")
-    ax.set(xlim=(0, None), ylim=(0, None))
-    ax.margins(y=0.12)
-    ax.legend(framealpha=1, edgecolor=PAPER)
-    title = f"Learning rate: {settings.schedule}"
-    ax.set_title(title, fontsize=12, fontweight="bold", color=INK, loc="left")
-    save(figure, path)
-
-
-def _mark_peak(ax: Axes, step: int, rate: float) -> None:
-    text = f"{rate:.2g} at step {step:,}"
-    ax.annotate(text, (step, rate), (8, 2), textcoords="offset points", color=INK)
+    steps = np.arange(max(peak, ends[-1], config.training.epochs * epoch_steps))
+    label = f"{config.training.schedule}: {highest:.2g} at step {peak:,}"
+    ax.plot(steps + 1, schedule(steps), color=BLUE, linewidth=1.6, label=label)
+    label = f"recorded: {rates[-1]:.3g} at the end"
+    ax.plot(ends, rates, "o", color=ORANGE, markersize=3.5, label=label)
 
 
 # --- Positions ----------------------------------------------------------------------------------
@@ -259,12 +241,7 @@ def _draw_mask(
     slanted: Style = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
     ax.set_xticks(range(len(columns)), columns, fontsize=12, **slanted)
     ax.set_yticks(range(len(rows)), rows, fontsize=12)
-    ax.set_xticks(np.arange(len(columns) + 1) - 0.5, minor=True)
-    ax.set_yticks(np.arange(len(rows) + 1) - 0.5, minor=True)
-    ax.grid(which="minor", color=LINE_GREY, linewidth=1)
-    ax.tick_params(which="both", length=0)
+    draw_grid(ax, mask.shape, width=1)
     ax.set_title(title, fontsize=13, color=INK)
     ax.set_xlabel("attended to", fontsize=12, color=GREY)
     ax.set_ylabel("attends", fontsize=12, color=GREY)
-    for spine in ax.spines.values():
-        spine.set_color(LINE_GREY)
