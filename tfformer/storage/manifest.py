@@ -4,7 +4,6 @@ An export's files are checked against it.
 """
 
 import json
-import reprlib
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -15,18 +14,6 @@ from tfformer.storage.whole_files import check_regular, file_digest, write_text
 MANIFEST_DIGEST = "manifest_digest"  # SHA-256 of all other keys
 REMEDY = "copy the whole exported folder again, or export the run again"
 MAX_BYTES = 2**20  # a manifest has a few kilobytes
-SHORTEST = 2  # the least `max_length`: a token and the end token
-KIND_NAMES = {dict: "table", list: "list", str: "text"}
-KINDS = {  # of the keys that are read
-    "decoding": dict,
-    "files": dict,
-    "format": str,
-    "languages": list,
-    "parity": dict,
-    "signatures": dict,
-    "tokenizers": dict,
-    "versions": dict,
-}
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
@@ -52,25 +39,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise ValueError(
             f"{path} was changed after the export (its SHA-256 is not its own); {REMEDY}"
         )
-    _check_values(path, manifest)
     return manifest
-
-
-def _check_values(path: Path, manifest: dict[str, Any]) -> None:
-    """Refuse a value that no export writes; an older one lacks some."""
-    for name, kind in KINDS.items():
-        value = manifest.get(name)
-        if value is not None and not isinstance(value, kind):
-            raise ValueError(
-                f"{path} has {reprlib.repr(value)} for {name!r}, which must be a "
-                f"{KIND_NAMES[kind]}; {REMEDY}"
-            )
-    longest = (manifest.get("decoding") or {"max_length": SHORTEST}).get("max_length")
-    if type(longest) is not int or longest < SHORTEST:
-        raise ValueError(
-            f"{path} has {reprlib.repr(longest)} for 'max_length' of 'decoding', which must be a "
-            f"whole number from {SHORTEST} on; {REMEDY}"
-        )
 
 
 def check_files(folder: Path, manifest: dict[str, Any]) -> None:

@@ -181,8 +181,7 @@ def publish(folder: Path, output: Path) -> Path:
 
     Two processes that publish at the same time get two numbers.
     """
-    for path in (*folder.rglob("*"), folder):
-        _sync(path)
+    _sync_all(folder)
     while True:
         numbers = [int(path.name) for path in output.iterdir() if path.name.isdecimal()]
         version = output / str(max(numbers, default=0) + 1)
@@ -198,8 +197,7 @@ def publish(folder: Path, output: Path) -> Path:
 
 def publish_as(folder: Path, place: Path) -> None:
     """Move the finished folder to `place`, atomically, unless another process was faster."""
-    for path in (*folder.rglob("*"), folder):
-        _sync(path)
+    _sync_all(folder)
     try:
         folder.rename(place)
     except OSError:
@@ -352,6 +350,11 @@ def _is_alive(process: int) -> bool:
     except (PermissionError, OverflowError):  # another user's, or no number of a process
         return True
     return True
+
+
+def _sync_all(folder: Path) -> None:
+    for path in (*folder.rglob("*"), folder):
+        _sync(path)
 
 
 def _sync(path: Path) -> None:
