@@ -9,7 +9,7 @@ import pytest
 from support.served_texts import backwards, events, with_client
 
 from tfformer.serving.apis import fields
-from tfformer.text.blocks import BLOCK
+from tfformer.text.segmentation import BLOCK
 
 PLACE = "/translate/stream?source=en&target=de"
 PLAIN, JSON = {"Content-Type": "text/plain"}, {"Content-Type": "application/json"}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tfformer.text import TextTranslator
-from tfformer.text.blocks import BLOCK, blocks
+from tfformer.text.segmentation import BLOCK, blocks
 
 SENTENCES = ("The dog sleeps.", "Mr. Smith sees <b>two</b> cats!", "Where is the station?", "Yes")
 SIZE = 600_000  # characters

@@ -1,4 +1,4 @@
-"""A text as sentences and whitespace, and long sentences as clauses.
+"""A text as blocks, sentences and whitespace, and long sentences as clauses.
 
 Whatever is cut here gives the text back, character for character, when it is joined.
 """
@@ -47,7 +47,10 @@ WITHIN = {
         re.IGNORECASE,
     ),
 }
-BLOCK = 5_000  # characters for sentencex at a time: some texts take it time by their square
+BLOCK = 2**16  # characters of a text that are held
+BLOCK_END = re.compile(r"[.!?…][\"'”’»)\]]*\s+|[。！？；]+")
+SPACE = re.compile(r"\s+")
+SENTENCEX_BLOCK = 5_000  # characters at a time: some texts take sentencex time by their square
 
 Span = tuple[int, int]  # start and end in a text
 CountTokens = Callable[[Sequence[str]], list[int]]
@@ -178,8 +181,8 @@ def _sentences(line: str, start: int, language: str) -> Iterator[str]:
     """Divide a line from `start` on, in blocks; the last sentence of one begins the next."""
     within = WITHIN.get(language.split("-")[0].split("_")[0].lower())
     while start < len(line):
-        found = list(sentencex.segment(language, line[start : start + BLOCK]))
-        if start + BLOCK < len(line) and len(found) > 1:
+        found = list(sentencex.segment(language, line[start : start + SENTENCEX_BLOCK]))
+        if start + SENTENCEX_BLOCK < len(line) and len(found) > 1:
             found.pop()
         start += sum(map(len, found))
         held = ""
@@ -275,3 +278,42 @@ def check_unicode(text: str) -> None:
         raise ValueError(
             f"the text holds {text[error.start]!a}, which is no Unicode character; read it as UTF-8"
         ) from None
+
+
+def blocks(parts: Iterable[str]) -> Iterator[str]:
+    r"""Yield a text in blocks that end where a line ends.
+
+    Within a line that is longer than a block, one ends behind a sentence, else between words.
+
+    Args:
+        parts: A text in any parts, such as its lines.
+
+    Yields:
+        Blocks of at most twice `BLOCK` characters that give the text when they are joined.
+
+    Example:
+        >>> [len(block) for block in blocks(["One line.\n"] * 10_000)]
+        [65540, 34460]
+    """
+    held = ""
+    for part in parts:
+        for start in range(0, len(part), BLOCK):
+            held += part[start : start + BLOCK]
+            if len(held) >= BLOCK:
+                end = block_end(held)
+                yield held[:end]
+                held = held[end:]
+    if held:
+        yield held
+
+
+def block_end(text: str) -> int:
+    """Return the place where a block of a long text ends best."""
+    line_end = text.rfind("\n") + 1
+    if line_end:
+        return line_end
+    for end in (BLOCK_END, SPACE):
+        places = [match.end() for match in end.finditer(text, len(text) // 2)]
+        if places:
+            return places[-1]
+    return len(text)

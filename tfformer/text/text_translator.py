@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tfformer.special_ids import PLACEHOLDER
-from tfformer.text.blocks import BLOCK
 from tfformer.text.formats.html import read_html
 from tfformer.text.formats.markdown import read_markdown
 from tfformer.text.formats.plain import read_lines, read_text
@@ -25,7 +24,7 @@ from tfformer.text.marked_sentence import (
     raw_text,
 )
 from tfformer.text.placing import Links, with_marks
-from tfformer.text.segmentation import CountTokens, divided
+from tfformer.text.segmentation import BLOCK, CountTokens, divided
 
 MAX_CHARACTERS = 5_000  # of a sentence for a model whose tokens are not known
 MARK = "\ufeff"  # of the order of bytes: it begins some files, and is no text
@@ -139,27 +138,18 @@ class TextTranslator:
     def _filled(self, parts: Sequence[Part]) -> list[str]:
         """Translate the sentences among some parts of a document, with their markup."""
         found = [clause for part in parts for clause in self._clauses(part)]
-        places = [place for place, part in enumerate(found) if isinstance(part, MarkedSentence)]
         clauses = [part for part in found if isinstance(part, MarkedSentence)]
         texts = [clause.text for clause in clauses]
-        translations = self._of_model(texts) if texts else []
-        marked = [n for n, one in enumerate(clauses) if not one.is_text]
+        translated = self.translate_sentences(texts) if texts else []
+        translations = list(map(without_strays, translated, texts))
         links: dict[int, Links] = {}
+        marked = [number for number, one in enumerate(clauses) if not one.is_text]
         if self.align is not None and marked:
             sources = [texts[number] for number in marked]
             targets = [translations[number] for number in marked]
             links = dict(zip(marked, self.align(sources, targets), strict=True))
-        result = ["" if isinstance(part, MarkedSentence) else part for part in found]
-        for number, place in enumerate(places):
-            result[place] = with_marks(clauses[number], translations[number], links.get(number))
-        return result
-
-    def _of_model(self, texts: list[str]) -> list[str]:
-        """Translate sentences, without placeholders that the model made up."""
-        return [
-            without_strays(translation, text)
-            for text, translation in zip(texts, self.translate_sentences(texts), strict=True)
-        ]
+        results = map(with_marks, clauses, translations, map(links.get, range(len(clauses))))
+        return [next(results) if isinstance(part, MarkedSentence) else part for part in found]
 
     def _clauses(self, part: Part) -> Iterable[Part]:
         """Divide a sentence that is too long for the model, unless it is a line of a corpus."""

@@ -25,7 +25,7 @@ from tfformer.serving.errors import MISTAKE, Error, RequestError
 from tfformer.serving.languages import AUTO, Direction, Directions
 from tfformer.serving.state import Served, State
 from tfformer.serving.translations import Piece
-from tfformer.text.blocks import BLOCK, block_end
+from tfformer.text.segmentation import BLOCK, block_end
 
 PLAIN_TEXT = "text/plain"
 READ_SECONDS = 30  # for a client to make room for an event

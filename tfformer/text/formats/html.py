@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from tinyhtml5.constants import Token
 from tinyhtml5.tokenizer import HTMLTokenizer
 
-from tfformer.text.blocks import BLOCK, block_end
 from tfformer.text.formats.footnotes_and_formulas import CLOSING, with_scripts
 from tfformer.text.formats.html_elements import OpenElement
 from tfformer.text.marked_sentence import Part, Piece, Reading, Role, cut, sentences
 from tfformer.text.placing import MAX_DEPTH
+from tfformer.text.segmentation import BLOCK, block_end
 
 LINE_END = re.compile(r"[\r\n]")
 ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -204,9 +204,11 @@ class _Paragraph:
         if (is_long or len(self._pieces) >= MAX_PIECES) and self._places():
             *whole, rest = self.rows()
             yield from whole
-            self._keep(list(rest))
+            self._keep(rest)
         elif is_long:
-            done, rest = _divided(self._pieces)
+            text = "".join(piece.text for piece in self._pieces)
+            end = block_end(text)
+            done, rest = cut(self._pieces, [end, len(text) - end])
             yield done
             self._keep(rest)
 
@@ -220,20 +222,12 @@ class _Paragraph:
     def _places(self) -> list[int]:
         return sorted(chain(self._rows, *(element.rows for element in self._open)))
 
-    def _keep(self, pieces: list[Piece]) -> None:
-        self._pieces = pieces
+    def _keep(self, pieces: Sequence[Piece]) -> None:
+        self._pieces = list(pieces)
         self._size = sum(len(piece.text) for piece in pieces)
         for rows in (self._rows, *(element.rows for element in self._open)):
             rows.clear()
         self._span = None
-
-
-def _divided(paragraph: Sequence[Piece]) -> tuple[Sequence[Piece], list[Piece]]:
-    """Divide a paragraph that is too long to be held."""
-    text = "".join(piece.text for piece in paragraph)
-    end = block_end(text)
-    first, rest = cut(paragraph, [end, len(text) - end])
-    return first, list(rest)
 
 
 def raw_tokens(text: Iterable[str]) -> Iterator[RawToken]:

@@ -38,7 +38,7 @@ SPAN = "span"  # in a token's meta: its place in the paragraph
 FOOTNOTE = re.compile(r"\[\^[^\]\s]{1,60}\]")
 FOOTNOTE_TEXT = re.compile(FOOTNOTE.pattern + r":[ \t]*")
 FOOTNOTE_INDENT = 4  # of the paragraphs of a footnote behind the first one
-ALERT = re.compile(r"\[![a-zA-Z][\w-]{1,30}\][+-]?(?!\S)")  # the kind of a quotation
+ALERT = re.compile(r"\A\[![a-zA-Z][\w-]{1,30}\][+-]?(?!\S)")  # the kind of a quotation
 # As in Pandoc, "$5 and $6" is no formula. A formula contains no word and does not begin as a price.
 MATH = re.compile(
     r"\$\$(?:[^$\\]|\\.)+\$\$|\$(?![\s$]|\d[\d.,]*(?:\s|/))(?:[^$\\\n]|\\[^\n])+(?<!\s)\$(?!\w)",
@@ -126,8 +126,8 @@ def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     parser.disable(["text_join", "fragments_join"])
     parser.inline.ruler.before("escape", "math", _math)
-    parser.inline.ruler.before("escape", "footnote", _footnote)
-    parser.inline.ruler.before("escape", "alert", _alert)
+    for name, pattern in (("footnote", FOOTNOTE), ("alert", ALERT)):
+        parser.inline.ruler.before("escape", name, functools.partial(_match, pattern, name))
     interrupted = ["paragraph", "reference", "blockquote", "list"]
     parser.block.ruler.before("fence", "math_block", _math_block, {"alt": interrupted})
     parser.block.ruler.before("reference", "footnote_text", _footnote_text, {"alt": interrupted})
@@ -146,16 +146,6 @@ def _math(state: StateInline, silent: bool) -> bool:
         state.push("math", "", 0).content = found[0].strip("$")
     state.pos = found.end()
     return True
-
-
-def _footnote(state: StateInline, silent: bool) -> bool:
-    """A rule for the mark of a footnote."""
-    return _match(FOOTNOTE, "footnote", state, silent)
-
-
-def _alert(state: StateInline, silent: bool) -> bool:
-    """A rule for the kind of a quotation, as GitHub's `[!NOTE]`, at its beginning."""
-    return state.pos == 0 and _match(ALERT, "alert", state, silent)
 
 
 def _match(pattern: re.Pattern[str], name: str, state: StateInline, silent: bool) -> bool:

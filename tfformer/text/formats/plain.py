@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from tfformer.text.blocks import blocks
 from tfformer.text.marked_sentence import MarkedSentence, Part, Piece, Reading, sentences
+from tfformer.text.segmentation import blocks
 
 LINE = re.compile(r"\r?\n|(?:(?!\r?\n).)+", re.DOTALL)
 
