@@ -60,6 +60,7 @@ NOT_RUN = {
 OTHER_LANGUAGES = {
     "": "drawings of folders and ways",
     "text": "printed answers; the tests of answers compare them",
+    "html": "the browser of tests/export/test_web_page.py runs it",
     "kotlin": "there is no Android compiler here",
     "swift": "there is no Swift compiler here",
 }
