@@ -153,3 +153,32 @@ def test_an_ignored_class_is_left_out_of_the_mean_as_with_weights_of_0():
     )
     plain = SmoothedCrossEntropy(ignore_class=0)
     np.testing.assert_allclose(plain(labels, logits), keras_own(labels, logits), rtol=1e-6)
+
+
+def loss_and_gradient(labels, logits):
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        losses = SmoothedCrossEntropy(0.1, reduction="none").call(labels, logits)
+    return losses, tape.gradient(losses, logits)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 3), (3, 11)])
+def test_few_or_odd_positions_make_blocks_too(shape):
+    labels, logits = RNG.integers(0, 7, shape), RNG.normal(size=(*shape, 7)).astype(np.float32)
+    losses, gradient = loss_and_gradient(tf.constant(labels), tf.cast(logits, tf.bfloat16))
+    logits = np.asarray(tf.cast(logits, tf.bfloat16), np.float32)
+    np.testing.assert_allclose(losses, cross_entropy(labels, logits, 0.1), rtol=1e-5)
+    softmax = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    expected = softmax - 0.9 * np.eye(7)[labels] - 0.1 / 7
+    assert gradient.dtype == tf.bfloat16
+    np.testing.assert_allclose(np.asarray(gradient, np.float32), expected, rtol=2**-8, atol=1e-7)
+
+
+def test_no_float32_copy_of_half_precision_logits_is_made():
+    labels = tf.TensorSpec((8, 10), tf.int32)
+    logits = tf.TensorSpec((8, 10, 70), tf.bfloat16)
+    graph = tf.function(loss_and_gradient, autograph=False).get_concrete_function(labels, logits)
+    outputs = [output for node in graph.graph.get_operations() for output in node.outputs]
+    sizes = [output.shape.num_elements() for output in outputs if output.dtype == tf.float32]
+    assert None not in sizes
+    assert max(sizes) == 8 * 10 * 70 // 8
