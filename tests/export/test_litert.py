@@ -7,9 +7,11 @@ import importlib.util
 import itertools
 import json
 import re
+import shutil
 import subprocess
 import sys
 import warnings
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +100,25 @@ def test_the_sample_translates_as_the_run_does(dynamic, static, translator):
             command, input=lines, capture_output=True, encoding="utf-8", check=True
         )
         assert done.stdout.splitlines() == own(translator, 1)
+
+
+def test_the_c_plus_plus_sample_translates_as_the_run_does(static, translator, tmp_path):
+    """export/on_device/native, with the library of LiteRT's Python package."""
+    if shutil.which("g++") is None or not Path("/usr/include/sentencepiece_processor.h").exists():
+        pytest.skip("g++ and libsentencepiece-dev are not both installed")
+    (library,) = Path(str(files("ai_edge_litert"))).glob("libLiteRt.so")
+    program = tmp_path / "translate"
+    command = ["g++", "-std=c++17", *map(str, SAMPLE.parent.glob("native/*.cpp")), "-o", program]
+    link = ["-lsentencepiece", library, f"-Wl,-rpath,{library.parent}"]
+    subprocess.run([*command, *link], check=True)
+    lines = "".join(sentence + "\n" for sentence in SENTENCES)
+    done = subprocess.run(
+        [program, static], input=lines, capture_output=True, encoding="utf-8", check=True
+    )
+    assert done.stdout.splitlines() == own(translator, 1)
+    done = subprocess.run([program, tmp_path], capture_output=True, encoding="utf-8")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "source.model cannot be read" in done.stderr
 
 
 def test_a_search_that_the_file_lacks_is_refused(int8):

@@ -50,6 +50,11 @@ NOT_RUN = {
     "docker": "there is no Docker where the tests run",
     "MODEL=phrasebook EXPORT=": "there is no Docker where the tests run",
     "tfformer import Helsinki-NLP/": "tests/checkpoints/test_hub.py runs it with a local hub",
+    "tfformer export runs/mine --format litert --static": "test_litert.py runs the C++ sample",
+    "sudo apt-get install g++": "changes the machine",
+    "cd export/on_device/native": "test_litert.py runs the C++ sample",
+    "g++ -std=c++17 main.cpp": "test_litert.py runs the C++ sample",
+    "./translate": "test_litert.py runs the C++ sample",
     "cd export/on_device/web": "needs the network; the first web export does the same",
     "tfformer train recipe.yaml --run-dir /shared": "tests/faults/test_lost_workers.py runs it",
     "tfformer train recipe.yaml --run-dir s3://": "tests/faults/test_remote_runs.py runs it",
@@ -61,8 +66,6 @@ OTHER_LANGUAGES = {
     "": "drawings of folders and ways",
     "text": "printed answers; the tests of answers compare them",
     "html": "the browser of tests/export/test_web_page.py runs it",
-    "kotlin": "there is no Android compiler here",
-    "swift": "there is no Swift compiler here",
 }
 SMALLER = [  # settings that make any training short, with the sizes of the fixture `tiny_run`
     *("model.num_layers=1", "model.d_model=64", "model.num_heads=2", "model.d_ff=128"),
