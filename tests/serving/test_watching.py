@@ -1,8 +1,10 @@
 """Health, figures and end of the server, and several models behind it."""
 
 import asyncio
+import gc
 import http.client
 import json
+import weakref
 from contextlib import closing
 from types import SimpleNamespace
 from urllib.parse import urlsplit
@@ -16,7 +18,7 @@ from support.servers import ask, save_scripted_model, start_server, until
 
 from tfformer.cli.main import main
 from tfformer.serving.application import application
-from tfformer.serving.served_models import ServedModels
+from tfformer.serving.served_models import ServedModel, ServedModels
 
 
 def repeat(signature, inputs):
@@ -116,6 +118,50 @@ def test_two_models_answer_until_the_last_request_is_done(tmp_path):
         answer = json.loads(under_way.getresponse().read())
         assert answer["predictions"][0]["translation"] == "one: late"
     assert server.process.wait(60) == 0
+
+
+@pytest.mark.slow
+def test_a_new_version_takes_over_without_a_lost_request(tmp_path, capsys):
+    """The oldest is released, and a damaged one changes nothing."""
+    versions, ready = tmp_path / "en-de", tmp_path / "ready"
+    save_scripted_model(versions / "1", "v1")
+    for number in ("2", "3"):
+        save_scripted_model(ready / number, f"v{number}")
+    model = ServedModel("en-de", versions)
+    first = weakref.ref(model.newest)
+    found = []
+
+    async def scenario():
+        async with client_of(application(ServedModels([model]))) as client:
+
+            async def ask_one():
+                body = deepl(f"Sentence {len(found)}.")
+                async with client.post("/v2/translate", json=body) as answer:
+                    found.append((answer.status, (await answer.json())["translations"][0]["text"]))
+
+            async def ask_until(changed):
+                while not changed.done():
+                    await ask_one()
+                await ask_one()
+
+            for number in ("2", "3"):
+                (ready / number).rename(versions / number)
+                await ask_until(asyncio.create_task(asyncio.to_thread(model.reload)))
+            (versions / "4").mkdir()
+            (versions / "4" / "manifest.json").write_text("{")
+            await ask_until(asyncio.create_task(asyncio.to_thread(model.reload)))
+
+    asyncio.run(scenario())
+    assert {status for status, _ in found} == {200}
+    assert [text.partition(":")[0] for _, text in found][-1] == "v3"
+    assert model.versions.keys() == {2, 3}
+    assert "manifest.json" in capsys.readouterr().err
+    gc.collect()
+    assert first() is None
+
+
+def deepl(text: str) -> dict:
+    return {"text": [text], "target_lang": "DE", "model_type": "latency_optimized"}
 
 
 def test_names_that_cannot_be_served_are_refused(tmp_path, capsys):

@@ -10,6 +10,7 @@ import click
 from tfformer.cli.options import TEXT_FILE, examples
 
 if TYPE_CHECKING:
+    from tfformer.engines.keras import KerasEngine
     from tfformer.text import Align
 
 
@@ -65,13 +66,7 @@ def _check_folder(model: str) -> None:
         )
 
 
-def _opened_aligner(path: Path) -> Align | None:
-    """The alignments of a run directory; a language model has none."""
+def _opened_aligner(engine: KerasEngine) -> Align:
     from tfformer.explain.alignment import compiled_aligner
-    from tfformer.inference.translator import Translator
-    from tfformer.run_directory import Run
 
-    run = Run.open(path)
-    if not run.config.model.has_encoder:
-        return None
-    return compiled_aligner(Translator.of(run))
+    return compiled_aligner(engine.translator)

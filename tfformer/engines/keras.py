@@ -9,17 +9,21 @@ from tfformer.run_directory import Run
 
 
 class KerasEngine(Engine):
-    """A run of a translation model; TensorFlow's threads follow `TF_NUM_INTRAOP_THREADS`."""
+    """A run of a translation model; TensorFlow's threads follow `TF_NUM_INTRAOP_THREADS`.
+
+    Attributes:
+        translator: The run's translator.
+    """
 
     def __init__(self, place: str, threads: int | None = None) -> None:
         run = Run.open(place)
-        self._translator = Translator.of(run)
-        super().__init__({"languages": run.languages}, self._translator.tokenizers)
-        self.beam_size = self._translator.decoding.beam_size
-        self.max_tokens = self._translator.max_length - 1
+        self.translator = Translator.of(run)
+        super().__init__({"languages": run.languages}, self.translator.tokenizers)
+        self.beam_size = self.translator.decoding.beam_size
+        self.max_tokens = self.translator.max_length - 1
 
     def _search(
         self, sentences: Sequence[str], beam_size: int, count: int
     ) -> list[list[Translation]]:
-        encoded = self._translator.encode(list(sentences))  # truncated without a warning
-        return self._translator.n_best(encoded, beam_size)
+        encoded = self.translator.encode(list(sentences))  # truncated without a warning
+        return self.translator.n_best(encoded, beam_size)

@@ -24,15 +24,19 @@ class ServedModel:
     Args:
         name: The model's name in requests.
         path: A run directory, an exported version, or a folder of versions.
+
+    Attributes:
+        name: As given.
         align: Aligns words; only a run directory has such a function.
+        versions: The opened versions by their numbers.
 
     Raises:
         ValueError: `path` contains no model, or it is damaged.
     """
 
-    def __init__(self, name: str, path: Path, align: Align | None = None) -> None:
+    def __init__(self, name: str, path: Path) -> None:
         self.name = name
-        self.align = align
+        self.align: Align | None = None
         self.versions: Mapping[int, Engine] = {}
         self._path = path
         self._complaint = ""
@@ -57,7 +61,7 @@ class ServedModel:
                 numbers = ", ".join(map(str, self.versions))
                 print(f"{self.name}: serving the versions {numbers}", flush=True)
             self._complaint = ""
-        except (ValueError, OSError) as error:
+        except Exception as error:  # a runtime may raise any
             if str(error) != self._complaint:
                 print(f"{self.name}: {error}", file=sys.stderr, flush=True)
             self._complaint = str(error)

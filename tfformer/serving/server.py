@@ -10,6 +10,7 @@ import socket
 import warnings
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 
@@ -26,7 +27,7 @@ MAX_CONNECTIONS = 512  # half of the 1,024 files that a process may usually open
 IDLE_SECONDS = 30  # after which a connection without a request is closed
 DRAIN_SECONDS = 20  # for the requests under way; Kubernetes kills a process after 30
 
-OpenAligner = Callable[[Path], Align | None]  # of a run directory; None if it has no alignments
+OpenAligner = Callable[[Any], Align | None]  # of the engine of a run; None without alignments
 
 
 def serve(
@@ -47,8 +48,8 @@ def serve(
         allowed_hosts: Further host names by which browsers may call this server, such as a proxy's.
         api_keys: A file of keys, one per line; each request for a translation needs one. Without
             the file, requests need no key.
-        open_aligner: Opens the alignments of a run directory, which place markup and show on the
-            page the words that belong together. Exports have none.
+        open_aligner: Opens the alignments of a run directory, given its engine. Alignments place
+            markup and show on the page the words that belong together. Exports have none.
 
     Raises:
         ValueError: An argument is wrong, or an artifact is damaged.
@@ -125,7 +126,10 @@ def _folder_name(path: Path) -> str:
 
 
 def _loaded(name: str, path: Path, open_aligner: OpenAligner) -> ServedModel:
-    return ServedModel(name, path, open_aligner(path) if is_run(path) else None)
+    model = ServedModel(name, path)
+    if is_run(path):
+        model.align = open_aligner(model.newest)
+    return model
 
 
 def _bound(host: str, port: int) -> socket.socket:

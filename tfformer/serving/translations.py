@@ -6,6 +6,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from cachetools import LRUCache
@@ -268,7 +269,7 @@ class TranslationCache:
 
     Example:
         >>> cache = TranslationCache()
-        >>> version = object()
+        >>> version = threading.Lock()  # any object that can be dropped
         >>> cache.keep(version, "translate_beam", "A dog.", ["Ein Hund."])
         >>> cache.find(version, "translate_beam", "A dog.")
         ['Ein Hund.']
@@ -278,13 +279,14 @@ class TranslationCache:
     def __init__(self, max_bytes: int = CACHE_BYTES) -> None:
         self._kept: LRUCache[tuple[object, str, str], tuple[str, list[str]]]
         self._kept = LRUCache(max_bytes, getsizeof=_bytes)
+        self._owners: WeakKeyDictionary[object, object] = WeakKeyDictionary()
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def find(self, version: object, signature: str, sentence: str) -> list[str] | None:
         """Return the translations of a sentence, best first, or None."""
-        kept = self._kept.get((version, signature, sentence))
+        kept = self._kept.get((self._owner(version), signature, sentence))
         return None if kept is None else kept[1]
 
     def keep(self, version: object, signature: str, sentence: str, best: list[str]) -> None:
@@ -294,7 +296,11 @@ class TranslationCache:
         """
         item = (sentence, best)
         if _bytes(item) <= self._kept.maxsize:
-            self._kept[version, signature, sentence] = item
+            self._kept[self._owner(version), signature, sentence] = item
+
+    def _owner(self, version: object) -> object:
+        """Return what names a version in the keys, which must not keep a dropped model alive."""
+        return self._owners.setdefault(version, object())
 
 
 def _bytes(item: tuple[str, list[str]]) -> int:
