@@ -178,9 +178,7 @@ def learned_lexicon(rows: Sequence[Row]) -> Lexicon:
 
 
 def translated_words(source: str, target: str, lexicon: Lexicon) -> list[tuple[str, str]]:
-    """Return the pairs of words that are each other's best translation.
-
-    Only words that occur once on their side are considered.
+    """Return the pairs of words that are each other's best translation; each occurs once.
 
     Example:
         >>> translated_words("The dog barks.", "Der Hund bellt.", {("dog", "Hund"): 1.0})

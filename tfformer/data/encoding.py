@@ -173,9 +173,7 @@ Sentences = Sequence[str] | EncodedSentences  # texts, or texts that have been e
 def encode_truncated(
     tokenizer: AnyTokenizer, sentences: Sentences, max_tokens: int
 ) -> EncodedSentences:
-    """Encode B sentences and truncate each to `max_tokens` ids.
-
-    Sentences that are encoded already are returned unchanged.
+    """Encode B sentences and truncate each to `max_tokens` ids, unless they are encoded already.
 
     Example:
         >>> from tfformer.data.tokenizers import Tokenizer

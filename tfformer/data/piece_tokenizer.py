@@ -354,5 +354,5 @@ def load_tokenizer(path: str | Path) -> AnyTokenizer:
 
 
 def pieces_file(path: Path) -> Path:
-    """Return the path of a SentencePiece model's list of pieces, such as `source.pieces.json`."""
+    """Return the path of a model's list of pieces, such as `source.pieces.json`."""
     return path.with_suffix(".pieces.json")

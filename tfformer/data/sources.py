@@ -178,14 +178,9 @@ def unpacked(raw: BinaryIO, path: Path) -> Iterator[Bytes]:
 
 
 def lines(stream: Bytes, name: str) -> Iterator[str]:
-    r"""Yield the lines of a UTF-8 stream without "\r\n" or "\n".
+    r"""Yield the lines of a UTF-8 stream without "\r\n" or "\n"; `name` names it in errors.
 
-    Only a newline ends a line, unlike U+2028. `name` names the stream in errors.
-
-    Example:
-        >>> import io
-        >>> list(lines(io.BytesIO(b"one\r\ntwo"), "a test"))
-        ['one', 'two']
+    Only a newline ends a line, unlike U+2028.
     """
     for line in lines_with_ends(stream, name):
         yield line.removesuffix("\n").removesuffix("\r")

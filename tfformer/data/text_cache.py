@@ -45,18 +45,12 @@ def cached_text(
     max_length: int,
     on_progress: Callable[[int], None] = lambda rows_done: None,
 ) -> EncodedText:
-    """Return an encoded text whose arrays are mapped from files.
+    """Return an encoded text whose arrays are mapped from files in `folder`.
 
     If the cache lacks the text, it is read, encoded and written, whole or not at all. Two processes
-    may do so at the same time; both then read the files of the first.
-
-    Args:
-        folder: The cache, created if it is missing.
-        fingerprint: Identifies the content of the text as a plain value, with notes in a folder.
-        read_corpora: Reads the rows of each corpus.
-        tokenizers: One per side.
-        max_length: Maximum number of ids of a side, END_ID included.
-        on_progress: Called with the number of rows read so far.
+    may do so at the same time; both then read the files of the first. `fingerprint` identifies the
+    text as a plain value, with notes in a folder; the other arguments are those of
+    `encode_corpora`.
 
     Raises:
         ValueError: No row is left, the text changed while it was read, or the files in the cache
@@ -250,8 +244,7 @@ def text_fingerprint(
     """Return a plain value per corpus that identifies the content of a data source.
 
     A file is identified by the SHA-256 of its bytes, a TFDS data set by name, version, split and
-    languages. `notes` is a folder for `noted_digest`; the other arguments are those of
-    `read_pairs`.
+    languages. `notes` is a folder for `noted_digest`.
     """
     return [
         _corpus_fingerprint(corpus.text, folder, languages, split, notes)

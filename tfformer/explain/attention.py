@@ -113,15 +113,8 @@ def each_attention(
 ) -> Iterator[Attention]:
     """Yield the attention of one sentence after the other.
 
-    The model's own translation is tokenized again as text.
-
-    Args:
-        translator: A trained run.
-        sentences: The source sentences, or the result of `translator.encode`.
-        targets: Their translations, or the result of `translator.encode_targets`; by default the
-            model's own.
-        batch_size: The number of sentences that are computed together.
-        weights: Computes the weights; `attention_weights` of the model by default.
+    Sentences and targets may be encoded already. By default the targets are the model's own
+    translations, tokenized again as text, and `weights` is `attention_weights` of the model.
 
     Raises:
         ValueError: A sentence or a given target is blank.
@@ -223,10 +216,7 @@ def _labelled(
     decoder: np.ndarray,
     cross: np.ndarray,
 ) -> Attention:
-    """Return one sentence's weights with its tokens, without the padding of its batch.
-
-    `source` are S tokens, the end token included; `target` are T - 1 tokens without start and end.
-    """
+    """Return one sentence's weights with its S source tokens, `</s>` included, without padding."""
     read = (START, *target)
     written = (*target, END)
     s = len(source)

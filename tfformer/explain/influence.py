@@ -54,12 +54,7 @@ class Decision(NamedTuple):
 
 
 class Hidden(NamedTuple):
-    """Words hidden from the model, counted from 0 between spaces.
-
-    Attributes:
-        source: Words of the source.
-        target: Words of the translation, all before the decided word.
-    """
+    """Words hidden from the model, counted from 0; target words are before the decided word."""
 
     source: tuple[int, ...] = ()
     target: tuple[int, ...] = ()

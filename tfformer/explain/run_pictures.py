@@ -150,7 +150,7 @@ def draw_positions(
 ) -> None:
     """Draw the positional encoding as stripes, some of its waves, and the similarity of positions.
 
-    `layout`, `timescale` and `offset` are those of `tfformer.PositionalEncoding`.
+    The settings are those of `tfformer.PositionalEncoding`.
     """
     positions = offset + tf.range(length)
     encoding = positional_encoding(positions, d_model, layout, timescale).numpy()  # (length, D)
@@ -208,11 +208,7 @@ def _write_title(ax: Axes, title: str) -> None:
 
 
 def draw_masks(path: Path, has_encoder: bool) -> None:
-    """Draw the masks of a padded sentence of six positions and its translation.
-
-    The masks are those of `tfformer.padding_mask` and `tfformer.look_ahead_mask`; a language model
-    has only the latter.
-    """
+    """Draw the masks of a padded sentence and its translation; a language model has one mask."""
     special = {"</s>": END_ID, "<pad>": PAD_ID, "<s>": START_ID}
     source = tf.constant([[special.get(token, END_ID + 1) for token in SOURCE]])
     real = padding_mask(source)[0, 0]  # (1, S)

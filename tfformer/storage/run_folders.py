@@ -62,8 +62,7 @@ def run_folder(run: str | Path) -> Folder:
 def check_free(path: str | Path) -> None:
     """Raise FileExistsError unless a new run may begin at `path`.
 
-    A run may begin in a folder that is absent, empty, or left by a training that was killed at its
-    start.
+    The folder may be absent, empty, or left by a training that was killed at its start.
     """
     names = folder_at(path).names()
     if RUN_CONFIG in names:

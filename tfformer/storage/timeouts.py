@@ -13,12 +13,8 @@ T = TypeVar("T")
 def within(seconds: float, operation: Callable[[], T], refusal: str) -> T:
     """Call `operation`, of a library that may wait forever, with a timeout.
 
-    It runs in a thread, which is abandoned at the timeout and ends with the process.
-
-    Args:
-        seconds: The timeout.
-        operation: Called once; its exceptions are raised again.
-        refusal: The message of the TimeoutError; it names the limit.
+    It runs in a thread, which is abandoned at the timeout and ends with the process. `refusal` is
+    the message of the TimeoutError.
 
     Example:
         >>> within(5, lambda: 2 + 2, "2 + 2 has taken 5 seconds")

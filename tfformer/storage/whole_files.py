@@ -158,9 +158,7 @@ def write_text(path: Path, content: str) -> None:
 def temporary_folder(output: Path) -> Iterator[Path]:
     """Yield a new hidden folder within `output`, which is removed unless it was published.
 
-    Folders that killed processes of this machine have left in `output` are removed first, with a
-    warning that names them. `output` and its parents are created if missing, and removed again if
-    nothing is published.
+    `output` and its parents are created if missing, and removed again if nothing is published.
     """
     missing = [folder for folder in (output, *output.parents) if not folder.exists()]
     if not missing:
@@ -207,11 +205,10 @@ def publish_as(folder: Path, place: Path) -> None:
 
 
 def clear_leavings(folder: Path) -> None:
-    """Remove what killed processes have left in `folder`.
+    """Remove what killed processes of this machine and user have left in `folder`.
 
-    Only names that this module creates are removed, only those of this machine and user, and only
-    if no process has the number in the name. Files of other machines that share the file system
-    remain. A removed folder causes a warning, as it may be large.
+    Files of other machines that share the file system remain. A removed folder causes a warning, as
+    it may be large.
     """
     with os.scandir(folder) as entries:
         found = [(entry, match) for entry in entries if (match := TEMPORARY.fullmatch(entry.name))]

@@ -26,12 +26,9 @@ class Encoding(NamedTuple):
 
 
 def declared_encoding(head: bytes, format: str) -> Encoding:
-    """Return the encoding that the beginning of a document declares, or UTF-8.
+    """Return the encoding that the first 1,024 bytes of a document declare, or UTF-8.
 
-    Args:
-        head: At least the first 1,024 bytes, or all of them.
-        format: A format of `tfformer.text`; of others than "html" and "xml" only a mark of
-            UTF-16 counts.
+    Formats other than "html" and "xml" declare none; a mark of UTF-16 counts in any format.
 
     Example:
         >>> declared_encoding(b'<meta charset="us-ascii"><p>Hi', "html")

@@ -142,7 +142,7 @@ class Reading(NamedTuple):
     attributes: bool = True
 
 
-# Divides a document, in parts, into sentences and other text.
+# Divides a document, in parts, into sentences with their markup, and strings that do not change.
 Reader = Callable[[Iterable[str], Reading], Iterator[Part]]
 
 
@@ -152,17 +152,10 @@ def sentences(
     escapes: Mapping[str, str] | None = None,
     keeps_spaces: bool = False,
 ) -> Iterator[Part]:
-    """Divide running text with markup into sentences.
+    """Divide the pieces of a paragraph into sentences, and strings that do not change.
 
-    Args:
-        pieces: The pieces of a paragraph. A line's end within it is a space like any other, unless
-            the text of a LINE or CUE says otherwise.
-        reading: How the document is read.
-        escapes: As in `MarkedSentence`.
-        keeps_spaces: As in `MarkedSentence`; then a line's end is one.
-
-    Yields:
-        Sentences with their markup, and strings that do not change.
+    A line's end within the paragraph is a space, unless the text of a LINE or CUE says otherwise or
+    the paragraph keeps its spaces. `escapes` and `keeps_spaces` are those of `MarkedSentence`.
     """
     pieces = protected(pieces, protected_words(reading.keep), keeps_spaces)
     text = "".join(_one_line(piece, keeps_spaces) for piece in pieces)
@@ -255,16 +248,10 @@ def raw_text(pieces: Sequence[Piece]) -> str:
 
 
 def cut(pieces: Sequence[Piece], lengths: Sequence[int]) -> list[tuple[Piece, ...]]:
-    """Cut pieces into groups whose texts have the given lengths.
+    """Cut pieces into groups whose texts have the given lengths, at least one group.
 
-    An end tag between two groups belongs to the first, all other markup to the second.
-
-    Args:
-        pieces: The pieces; words are cut within a piece, other pieces never are.
-        lengths: The length of the text of each group; the sum is the length of all text.
-
-    Returns:
-        As many groups, at least one, that have all the pieces.
+    Only words are cut within a piece. An end tag between two groups belongs to the first, all other
+    markup to the second.
     """
     groups: list[list[Piece]] = [[]]
     rooms = iter(lengths)

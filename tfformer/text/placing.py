@@ -131,15 +131,9 @@ class Token(NamedTuple):
 
 
 def with_marks(sentence: MarkedSentence, translation: str, links: Links | None = None) -> str:
-    """Return a translation with the markup of its sentence.
+    """Return a translation with each tag of its sentence once, well nested.
 
-    Args:
-        sentence: The sentence.
-        translation: The translation of `sentence.text`.
-        links: The pairs of source words and target words, if they are known.
-
-    Returns:
-        The translation with each tag of the sentence once, well nested.
+    `links` are the pairs of source words and target words, if they are known.
     """
     spelling = sentence.spelling()
     if sentence.is_text:

@@ -197,11 +197,9 @@ def _any(rules: Sequence[Rule]) -> str:
 
 @functools.lru_cache(maxsize=16)
 def protected_words(keep: Sequence[str] = ()) -> re.Pattern[str]:
-    """Return the pattern of protected words.
+    """Return the pattern of protected words, with more words and phrases to protect.
 
-    Args:
-        keep: More words and phrases to protect. A space in a phrase matches any white space except
-            the end of a line.
+    A space in a phrase matches any white space except the end of a line.
 
     Example:
         >>> protected_words(("Foo Inc",)).findall("Foo Inc pays $3.50 at https://x.org/a.")

@@ -133,17 +133,9 @@ def divided(
     """Divide a sentence that is too long for a model into clauses that are not.
 
     A clause ends behind a semicolon, colon or dash in the second half of the model's length, else
-    behind a comma there, else between words. Only a word of more than 40 characters is cut.
-
-    Args:
-        sentence: A sentence of any length. The time grows in proportion to it.
-        count_tokens: The number of tokens of each of several texts.
-        max_tokens: Tokens that the model takes.
-        whole: The start and the end, in order, of stretches that are never cut. One that is too
-            long by itself is a clause that is too long.
-
-    Returns:
-        Clauses that give the sentence when they are joined; the sentence itself if it is short.
+    behind a comma there, else between words. Only a word of more than 40 characters is cut. The
+    spans in `whole`, in order, are never cut, even if one is too long. The clauses give the
+    sentence when they are joined. The time grows in proportion to it.
 
     Example:
         >>> words = lambda texts: [len(text.split()) for text in texts]
@@ -281,15 +273,9 @@ def check_unicode(text: str) -> None:
 
 
 def blocks(parts: Iterable[str]) -> Iterator[str]:
-    r"""Yield a text in blocks that end where a line ends.
+    r"""Yield a text in blocks, at most twice `BLOCK` characters, that end where a line ends.
 
     Within a line that is longer than a block, one ends behind a sentence, else between words.
-
-    Args:
-        parts: A text in any parts, such as its lines.
-
-    Yields:
-        Blocks of at most twice `BLOCK` characters that give the text when they are joined.
 
     Example:
         >>> [len(block) for block in blocks(["One line.\n"] * 10_000)]

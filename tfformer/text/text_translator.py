@@ -188,12 +188,7 @@ def _with_attributes(part: Part, within: Iterator[str]) -> Part:
 
 
 def with_symbols(sentence: MarkedSentence, placeholders: Sequence[str]) -> MarkedSentence:
-    """Replace protected words by placeholders, code first.
-
-    Args:
-        sentence: A sentence.
-        placeholders: Symbols that the model copies; one that the sentence itself has is left out.
-    """
+    """Replace protected words, code first, by placeholders that the sentence does not contain."""
     text = "".join(piece.text for piece in sentence.pieces)
     free = iter([symbol for symbol in placeholders if symbol not in text])
     pieces = list(sentence.pieces)
@@ -207,13 +202,7 @@ def with_symbols(sentence: MarkedSentence, placeholders: Sequence[str]) -> Marke
 def without_strays(translation: str, source: str) -> str:
     """Remove placeholders that occur more often in the translation than in the source.
 
-    Args:
-        translation: The translation.
-        source: Its source.
-
-    Returns:
-        The translation without the symbols and the space before each of them. The source if the
-        translation has no words.
+    The space before each of them goes too. A translation without words becomes the source.
 
     Example:
         >>> without_strays("Um ⟦2⟧ in ⟦1⟧ ⟦1⟧.", "In ⟦1⟧.")

@@ -27,13 +27,9 @@ BEHIND = re.compile(r"[^\W_]{1,4}(?!\w)")  # the "O" of H₂O
 
 
 def with_scripts(pieces: Sequence[Piece]) -> list[Piece]:
-    """Make points of the marks of footnotes, and copies of formulas.
+    """Make points of the marks of footnotes, and copies of formulas, in a paragraph of HTML.
 
-    Args:
-        pieces: The pieces of a paragraph of HTML.
-
-    Returns:
-        Pieces with the same characters. A mark has no text, so it follows its word.
+    A mark has no text, so it follows its word.
 
     Example:
         >>> h2o = [Piece("H", "H"), Piece("<sub>", "", Role.OPEN, "sub"), Piece("2", "2"),
@@ -62,11 +58,7 @@ def with_scripts(pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def _element_length(rest: Sequence[Piece]) -> int:
-    """The number of pieces of the short element that comes next, or 0.
-
-    Args:
-        rest: The pieces to come, the next one last.
-    """
+    """The number of pieces of the short element that comes next, from the end of `rest`, or 0."""
     depth = 0
     for length, piece in enumerate(rest[: -MAX_PIECES - 1 : -1], start=1):
         if piece.role not in (Role.OPEN, Role.CLOSE, Role.TEXT):

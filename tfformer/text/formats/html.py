@@ -102,13 +102,6 @@ def read_html(text: Iterable[str], reading: Reading) -> Iterator[Part]:
 
     Code, scripts, styles and elements with `translate="no"` or the class `notranslate` do not
     change. The HTML standard defines the tokens, so broken HTML is read as in a browser.
-
-    Args:
-        text: The HTML, in parts.
-        reading: How it is read.
-
-    Yields:
-        Sentences with their markup, and strings that do not change.
     """
     return read_tokens(raw_tokens(text), reading)
 
@@ -232,9 +225,6 @@ class _Paragraph:
 
 def raw_tokens(text: Iterable[str]) -> Iterator[RawToken]:
     """Yield the tokens of HTML, whose raw characters give the text when joined.
-
-    Args:
-        text: Any text, in parts.
 
     Example:
         >>> [token.raw for token in raw_tokens(["<p>A&a", "mp;B"])]

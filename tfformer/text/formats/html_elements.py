@@ -57,9 +57,6 @@ REOPENED = frozenset(FORMATTING_TAGS.split())
 class OpenElement:
     """An element that is being read, with all that is open in it.
 
-    Args:
-        name: The element's name.
-
     Example:
         >>> item = OpenElement("li")
         >>> item.start("b"), item.start("li"), item.is_open
@@ -77,12 +74,7 @@ class OpenElement:
         return bool(self._names)
 
     def start(self, name: str, is_empty: bool = False) -> bool:
-        """Read a start tag; false if the element ends before it.
-
-        Args:
-            name: The tag's name.
-            is_empty: Whether it begins and ends an element in one.
-        """
+        """Read a start tag; false if the element ends before it. An empty tag ends itself."""
         while (place := self._last(ENDS.get(name, ()))) > self._last(WALLS.get(name, ())):
             self._close(place)
         if self.is_open and not is_empty:

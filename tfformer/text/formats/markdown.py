@@ -83,14 +83,7 @@ def read_markdown(text: Iterable[str], reading: Reading) -> Iterator[Part]:
     """Yield the sentences of Markdown (CommonMark, tables) and the text between them.
 
     Code, addresses of links and images, and a head in YAML, TOML or JSON do not change. HTML is
-    read as HTML.
-
-    Args:
-        text: The Markdown, in parts; it is parsed as a whole.
-        reading: How it is read.
-
-    Yields:
-        Sentences with their markup, and strings that do not change.
+    read as HTML. The document is parsed as a whole.
     """
     whole = "".join(text)
     head = HEAD.match(whole)
@@ -235,11 +228,7 @@ def _note(state: StateInline, made: Sequence[InlineToken], start: int) -> None:
 
 
 def _located(text: str, token: InlineToken, lines: Sequence[int]) -> Block | None:
-    """Find a paragraph in the document.
-
-    Returns:
-        The paragraph; None if the document does not have its lines as they were parsed.
-    """
+    """Find a paragraph in the document, if that has its lines as they were parsed."""
     content_starts = []
     text_starts = []
     position = 0

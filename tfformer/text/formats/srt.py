@@ -30,18 +30,11 @@ ASIDE = re.compile(
 
 
 def read_subtitles(text: Iterable[str], reading: Reading) -> Iterator[Part]:
-    """Yield the sentences of a SubRip file and the text between them.
+    """Yield the sentences of a SubRip file, which is read as a whole, and the text between them.
 
     A sentence may span lines and cues; its translation breaks at about the same positions. It ends
     at a cue without words, before a speaker's dash, and beside a line or a cue that is a sound in
     brackets or a song between notes.
-
-    Args:
-        text: The file's text, in parts; it is read as a whole.
-        reading: How it is read.
-
-    Yields:
-        Sentences with their markup, and strings that do not change.
     """
     pieces = [_piece(match) for match in TOKEN.finditer("".join(text))]
     yield from sentences(list(_with_dashes(_with_ends(_joined(pieces)))), reading)

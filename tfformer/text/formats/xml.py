@@ -62,18 +62,8 @@ class _Found(NamedTuple):
 def read_xml(text: Iterable[str], reading: Reading) -> Iterator[Part]:
     """Yield the sentences of an XML document or fragment and the text between them.
 
-    CDATA sections and elements with `translate="no"` or the class `notranslate` do not change.
-
-    Args:
-        text: The XML, in parts; it is read as a whole.
-        reading: How it is read.
-
-    Yields:
-        Sentences with their markup, and strings that do not change.
-
-    Raises:
-        XmlError: The text is not well-formed.
-        ValueError: The text holds no Unicode character.
+    CDATA sections and elements with `translate="no"` or the class `notranslate` do not change. The
+    document is read as a whole; XmlError is raised if it is not well-formed.
     """
     whole = "".join(text)
     check_unicode(whole)
@@ -112,15 +102,9 @@ def _name_in_html(name: str, local: str, namespace: str) -> str:
 
 
 class _Parser:
-    """Finds the tokens of a text.
+    """Finds the tokens of a document or a fragment.
 
     Within an element that stays its tags are those of comments.
-
-    Args:
-        text: A document or a fragment.
-
-    Raises:
-        XmlError: The text is not well-formed.
     """
 
     def __init__(self, text: str) -> None:
