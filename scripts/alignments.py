@@ -16,7 +16,7 @@ import_tensorflow()
 
 from tfformer import Translator  # noqa: E402
 from tfformer.data import phrasebook  # noqa: E402
-from tfformer.explain.alignment import alignments, error_rate_of_layers, pharaoh  # noqa: E402
+from tfformer.explain.alignment import alignment_error_rate, alignments, pharaoh  # noqa: E402
 
 SENTENCES = 50
 
@@ -26,9 +26,11 @@ def main(run: str) -> None:
     translator, pairs = Translator.load(run), phrasebook.pairs("test")[:SENTENCES]
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     known = [pair.alignment for pair in pairs]
-    rates = error_rate_of_layers(translator, sources, targets, known)
-    for layer, rate in rates.items():
-        print(f"decoder layer {layer}: alignment error rate {rate:.1%}")
+    rates = {}
+    for layer in range(1, len(translator.model.decoder.layers) + 1):
+        found = alignments(translator, sources, targets, layer)
+        rates[layer] = alignment_error_rate(found, known)
+        print(f"decoder layer {layer}: alignment error rate {rates[layer]:.1%}")
     [found] = alignments(translator, sources[:1], targets[:1])
     print(f"{sources[0]}\n{targets[0]}\n{pharaoh(found)}   (the grammar: {pharaoh(known[0])})")
     rounded = {layer: round(rate, 4) for layer, rate in rates.items()}

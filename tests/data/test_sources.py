@@ -247,7 +247,7 @@ def test_tfds_gives_the_sides_and_the_split_asked_for(tfds):
 def test_tfds_names_the_version_of_a_data_set(tfds, tmp_path):
     assert reading.tfds_version("tiny_translation") == "tiny_translation/1.0.0"
     source = ["tfds:tiny_translation@train[:2]", "tfds:tiny_translation"]
-    assert text_fingerprint(source, ".", ("en", "de"), "train", tmp_path) == [
+    assert text_fingerprint(source, ".", ("en", "de"), "train") == [
         {"tfds": "tiny_translation/1.0.0", "split": split, "languages": ("en", "de")}
         for split in ("train[:2]", "train")
     ]

@@ -605,17 +605,6 @@ def test_a_missing_file_is_named(tmp_path):
         Tokenizer.load(tmp_path / "none.model")
 
 
-def test_a_huge_file_is_refused_unread(tmp_path):
-    path = tmp_path / "huge.model"
-    with path.open("wb") as file:
-        file.truncate(tokenizers.MAX_MODEL_BYTES + 1)
-    with pytest.raises(
-        ValueError,
-        match=r"67,108,865 bytes, but a SentencePiece model has at most 67,108,864; give",
-    ):
-        Tokenizer.load(path)
-
-
 @pytest.mark.parametrize(
     "content",
     [b"", b"\n", b"the dog sees\n" * 50, gzip.compress(b"the dog", mtime=0), bytes(range(256))],

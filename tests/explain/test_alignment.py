@@ -114,15 +114,6 @@ def test_a_layer_that_does_not_exist(translator):
         alignments(translator, ["Yes"], ["Ja"], layer=2)
 
 
-def test_the_error_rate_of_a_layer_is_zero_for_its_own_alignment_and_more_for_another(translator):
-    pairs = phrasebook.pairs("test")[:4]
-    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    own = alignments(translator, sources, targets, 1)
-    assert alignment.error_rate_of_layers(translator, sources, targets, own) == {1: 0.0}
-    nothing = [()] * len(pairs)
-    assert alignment.error_rate_of_layers(translator, sources, targets, nothing) == {1: 1.0}
-
-
 def test_pharaoh_and_the_error_rate_by_hand():
     assert pharaoh(((0, 0), (2, 1))) == "0-0 2-1"
     assert pharaoh(()) == ""

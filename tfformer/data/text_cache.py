@@ -6,7 +6,6 @@ depend on:
 KEY/manifest.json     that key in full, the counts of rows, the digest of the ids, and its own
 KEY/SIDE.ids.npy      the ids of one side, row after row, in the smallest type that holds them
 KEY/SIDE.offsets.npy  where each row begins, and the end of the last
-notes/                the digests of the text's files, see `noted_digest`
 """
 
 from __future__ import annotations
@@ -28,18 +27,17 @@ from tfformer.data.encoding import EncodedText, IdRows, Sides, encode_corpora, i
 from tfformer.data.piece_tokenizer import AnyTokenizer
 from tfformer.data.sources import Row, read_pairs, source_files, tfds_version
 from tfformer.storage.small_files import digest_of_values, parse_json, read_text
-from tfformer.storage.whole_files import publish_as, temporary_folder, write_text
+from tfformer.storage.whole_files import file_digest, publish_as, temporary_folder, write_text
 
 # Rises where the same text gives other rows or ids: here, in augmentation, encoding, sources.
 FORMAT = 3
 MANIFEST = "manifest.json"
-NOTES = "notes"
 SIDES = {1: ("text",), 2: ("source", "target")}  # the names of so many sides
 
 
 def cached_text(
     folder: Path,
-    fingerprint: Callable[[Path], object],
+    fingerprint: Callable[[], object],
     read_corpora: Callable[[], Iterable[Iterable[Row]]],
     tokenizers: Sequence[AnyTokenizer],
     max_length: int,
@@ -49,8 +47,7 @@ def cached_text(
 
     If the cache lacks the text, it is read, encoded and written, whole or not at all. Two processes
     may do so at the same time; both then read the files of the first. `fingerprint` identifies the
-    text as a plain value, with notes in a folder; the other arguments are those of
-    `encode_corpora`.
+    text as a plain value; the other arguments are those of `encode_corpora`.
 
     Raises:
         ValueError: No row is left, the text changed while it was read, or the files in the cache
@@ -58,7 +55,7 @@ def cached_text(
     """
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"data.cache={folder} is a file; name a folder, or leave it out")
-    content = fingerprint(folder / NOTES)
+    content = fingerprint()
     key = _key(content, tokenizers, max_length)
     place = folder / digest_of_values(key)[:32]
     if not place.exists():
@@ -67,7 +64,7 @@ def cached_text(
             text = encode_corpora(
                 read_corpora(), tokenizers, max_length, on_progress, collect=collect
             )
-            if fingerprint(folder / NOTES) != content:
+            if fingerprint() != content:
                 raise ValueError(
                     "the training text was changed while it was encoded; start again when it is "
                     "complete"
@@ -168,7 +165,6 @@ def _write_manifest(folder: Path, key: dict[str, Any], text: EncodedText) -> Non
         "corpora": text.corpora,
         "dropped_empty": text.dropped_empty,
         "dropped_long": text.dropped_long,
-        "bytes": {file.name: file.stat().st_size for file in sorted(folder.iterdir())},
         "ids": text.digest,
     }
     content = json.dumps(values | {"digest": digest_of_values(values)}, indent=2)
@@ -184,7 +180,6 @@ def _open(place: Path, key: dict[str, Any], names: Sequence[str]) -> EncodedText
         values = _manifest(place)
         if values["key"] != key:
             raise ValueError("it is of another text, vocabulary or version")
-        _check_files(place, values["bytes"])
         text = EncodedText(
             _mapped(place, names),
             key["max_length"],
@@ -194,7 +189,7 @@ def _open(place: Path, key: dict[str, Any], names: Sequence[str]) -> EncodedText
         )
         if text.digest != values["ids"]:
             raise ValueError("its ids have another digest than when they were written")
-    except (ValueError, tokenize.TokenError) as error:  # NumPy's own, of a damaged header
+    except (OSError, ValueError, tokenize.TokenError) as error:  # NumPy's, of a damaged header
         raise ValueError(
             f"{place} is no whole text cache ({error}); delete this folder, and the next training "
             "writes it again"
@@ -211,15 +206,6 @@ def _manifest(place: Path) -> dict[str, Any]:
     if not isinstance(values, dict) or digest != digest_of_values(values):
         raise ValueError(f"{MANIFEST} has another digest than when it was written")
     return values
-
-
-def _check_files(place: Path, sizes: dict[str, int]) -> None:
-    found = {file.name: file.stat().st_size for file in place.iterdir() if file.name != MANIFEST}
-    for name in sorted(found.keys() | sizes.keys()):
-        if name not in sizes:
-            raise ValueError(f"{name} does not belong to it")
-        if found.get(name) != sizes[name]:
-            raise ValueError(f"{name} has {found.get(name, 0):,} bytes instead of {sizes[name]:,}")
 
 
 def _mapped(folder: Path, names: Sequence[str]) -> Sides:
@@ -239,25 +225,19 @@ def text_fingerprint(
     folder: str | Path,
     languages: tuple[str, ...] | None,
     split: str,
-    notes: Path,
 ) -> list[dict[str, Any]]:
     """Return a plain value per corpus that identifies the content of a data source.
 
     A file is identified by the SHA-256 of its bytes, a TFDS data set by name, version, split and
-    languages. `notes` is a folder for `noted_digest`.
+    languages.
     """
     return [
-        _corpus_fingerprint(corpus.text, folder, languages, split, notes)
-        for corpus in corpora_of(source)
+        _corpus_fingerprint(corpus.text, folder, languages, split) for corpus in corpora_of(source)
     ]
 
 
 def _corpus_fingerprint(
-    text: str | list[str],
-    folder: str | Path,
-    languages: tuple[str, ...] | None,
-    split: str,
-    notes: Path,
+    text: str | list[str], folder: str | Path, languages: tuple[str, ...] | None, split: str
 ) -> dict[str, Any]:
     name = str(text)
     if name.startswith("tfds:"):
@@ -266,33 +246,12 @@ def _corpus_fingerprint(
     if name.startswith(SELF_CONTAINED):
         rows = json.dumps(list(read_pairs(name)))
         return {"rows": hashlib.sha256(rows.encode()).hexdigest(), "languages": languages}
-    digest = functools.partial(noted_digest, notes=notes)
-    return {"files": [list(map(digest, files)) for files in source_files(text, folder)]}
+    return {"files": [list(map(_digest, files)) for files in source_files(text, folder)]}
 
 
-def noted_digest(file: Path, notes: Path) -> str:
-    """Return the SHA-256 of a file, from a note if the file has not changed since.
-
-    A note is trusted if path, inode, size, mtime and ctime are equal, in nanoseconds: a copy that
-    keeps its mtime has another ctime. A note that is damaged or cannot be written only costs the
-    time to read the file again.
-    """
+def _digest(file: Path) -> str:
     if not file.is_file():
         raise FileNotFoundError(
             f"{file}: there is no such file; correct the path or fetch the data first"
         )
-    status = file.stat()
-    numbers = [status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
-    path = str(file.resolve())
-    seen = {"path": path, "status": numbers}
-    note = notes / f"{hashlib.sha256(path.encode()).hexdigest()[:32]}.json"
-    with suppress(OSError, ValueError):
-        known = parse_json(read_text(note))
-        if isinstance(known, dict) and known.get("seen") == seen:
-            return str(known["sha256"])
-    with file.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    with suppress(OSError):
-        notes.mkdir(parents=True, exist_ok=True)
-        write_text(note, json.dumps({"seen": seen, "sha256": digest}) + "\n")
-    return digest
+    return file_digest(file)

@@ -34,8 +34,6 @@ PLAIN = {**dict.fromkeys("‘’‚‛", "'"), **dict.fromkeys("“”„‟", '
 PLAIN_TABLE = str.maketrans(PLAIN)  # of `str.translate`
 MODEL_TYPES = get_args(ModelType)
 NORMALIZATIONS = get_args(Normalization)
-# Thirteen times the largest published vocabularies (250,000 pieces, about 5 MB).
-MAX_MODEL_BYTES = 64 * 1024 * 1024
 SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")
 MAX_SENTENCES = 2_000_000  # to learn from; SentencePiece needs about 1.4 KB of memory each
 SAMPLING = threading.Lock()  # SentencePiece has one seed for the whole process
@@ -173,17 +171,12 @@ class Tokenizer:
 
         Raises:
             FileNotFoundError: The file does not exist.
-            ValueError: The file is not a whole SentencePiece model, or is too large for one.
+            ValueError: The file is not a whole SentencePiece model.
         """
         path = Path(path)
         if not path.is_file():
             raise FileNotFoundError(
                 f"{path}: there is no tokenizer file here; train one or correct the path"
-            )
-        if path.stat().st_size > MAX_MODEL_BYTES:
-            raise ValueError(
-                f"{path}: {path.stat().st_size:,} bytes, but a SentencePiece model has at most "
-                f"{MAX_MODEL_BYTES:,}; give the tokenizer's file, not another one"
             )
         try:
             return cls(path.read_bytes())

@@ -149,20 +149,6 @@ def alignment_error_rate(found: Sequence[Alignment], known: Sequence[Alignment])
     return 1 - 2 * sum(len(a & s) for a, s in pairs) / total
 
 
-def error_rate_of_layers(
-    translator: Translator,
-    sources: Sequence[str],
-    targets: Sequence[str],
-    known: Sequence[Alignment],
-) -> dict[int, float]:
-    """Return the alignment error rate by decoder layer, counted from 1."""
-    layers = range(1, len(translator.model.decoder.layers) + 1)
-    return {
-        layer: alignment_error_rate(alignments(translator, sources, targets, layer), known)
-        for layer in layers
-    }
-
-
 def strongest(maps: AttentionMaps, layer: int) -> Alignment:
     """Return the links with the strongest weight of their target word or their source word."""
     rows = maps.weights[layer - 1].mean(axis=0)  # (T, S), the end tokens last

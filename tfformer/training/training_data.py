@@ -170,7 +170,7 @@ def _cached(config: Config, role: str, tokenizers: Sequence[AnyTokenizer]) -> En
     copies = altered if any(shares.values()) else None
     return cached_text(
         Path(str(config.data.cache)),
-        lambda notes: {"text": text_fingerprint(*source, notes), "copies": copies},
+        lambda: {"text": text_fingerprint(*source), "copies": copies},
         lambda: _read_corpora(config, role),
         tokenizers,
         config.data.max_length,
