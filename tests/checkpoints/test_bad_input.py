@@ -23,7 +23,6 @@ from support.marian_checkpoints import checkpoint, edit_json, languages, write_s
 from support.pytorch_writer import write_pytorch
 
 from tfformer.checkpoints.checkpoint import Choices
-from tfformer.checkpoints.hugging_face import m2m100
 from tfformer.checkpoints.hugging_face import reader as hugging_face
 from tfformer.checkpoints.hugging_face.weights import read_tensors
 from tfformer.checkpoints.import_model import import_model
@@ -547,10 +546,9 @@ def test_a_mutated_checkpoint_is_read_or_refused_in_one_line(tmp_path, name):
 
     There is never another exception, and never another tensor unseen.
     """
-    family = m2m100 if name == "M2M" else hugging_face
     choices = Choices(**languages(name))
     whole = checkpoint(name, tmp_path)
-    first = family.read(whole, choices)
+    first = hugging_face.read(whole, choices)
     random = np.random.default_rng(7)
     names = sorted(path.name for path in whole.iterdir())
     messages, read = [], 0
@@ -560,7 +558,7 @@ def test_a_mutated_checkpoint_is_read_or_refused_in_one_line(tmp_path, name):
         file = random.choice(names)
         is_flip, place = mutate(random, folder / file)
         try:
-            found = family.read(folder, choices)
+            found = hugging_face.read(folder, choices)
         except ValueError as error:
             messages.append(str(error))
             continue

@@ -13,7 +13,7 @@ from sentencepiece import sentencepiece_model_pb2
 from support.marian_checkpoints import checkpoint, edit_json, languages
 
 from tfformer.checkpoints.checkpoint import Choices
-from tfformer.checkpoints.hugging_face import m2m100
+from tfformer.checkpoints.hugging_face import reader as hugging_face
 from tfformer.checkpoints.import_model import import_model
 from tfformer.cli.main import main
 from tfformer.inference.translator import Translator
@@ -21,7 +21,7 @@ from tfformer.run_directory import Run
 
 
 def read(folder, name, **changed):
-    return m2m100.read(folder, Choices(**languages(name) | changed))
+    return hugging_face.read(folder, Choices(**languages(name) | changed))
 
 
 @pytest.mark.parametrize(("name", "tokens"), [("M2M", "__{}__"), ("NLLB", "{}")])

@@ -11,7 +11,6 @@ import numpy as np
 
 from tfformer.checkpoints.checkpoint import Checkpoint, Choices
 from tfformer.checkpoints.foreign_order import as_foreign
-from tfformer.checkpoints.hugging_face import m2m100
 from tfformer.checkpoints.hugging_face import reader as hugging_face
 from tfformer.checkpoints.hugging_face import writer as hugging_face_writer
 from tfformer.checkpoints.marian import reader as marian
@@ -68,7 +67,7 @@ def write_checkpoint(
             else:
                 hugging_face_writer.write(folder, opened, model)
         with step("reading it back"):
-            found = _read_back(folder, opened, name, is_multilingual)
+            found = _read_back(folder, opened, name)
             wanted = as_foreign(opened, model, with_pad=name == "hugging_face").tensors
             _check_tensors(wanted, found.tensors)
             count = len(wanted)
@@ -85,13 +84,11 @@ def write_checkpoint(
         return publish(folder, Path(output))
 
 
-def _read_back(folder: Path, run: Run, name: str, is_multilingual: bool) -> Checkpoint:
+def _read_back(folder: Path, run: Run, name: str) -> Checkpoint:
     if name == "marian":
         return marian.read(folder)
-    if not is_multilingual:
-        return hugging_face.read(folder)
     source, target = run.languages or (None, None)
-    return m2m100.read(folder, Choices(source_language=source, target_language=target))
+    return hugging_face.read(folder, Choices(source_language=source, target_language=target))
 
 
 def _check_tensors(wanted: Mapping[Place, np.ndarray], found: Mapping[Place, np.ndarray]) -> None:

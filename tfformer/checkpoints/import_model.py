@@ -12,7 +12,6 @@ from pathlib import Path
 from tfformer.checkpoints.checkpoint import Checkpoint, Choices
 from tfformer.checkpoints.foreign_files import is_zip, unpack
 from tfformer.checkpoints.hub import fetch_model, is_hub_name
-from tfformer.checkpoints.hugging_face import m2m100
 from tfformer.checkpoints.hugging_face import reader as hugging_face
 from tfformer.checkpoints.marian import reader as marian
 from tfformer.checkpoints.provenance import check_stated_digests, origin_of
@@ -127,15 +126,16 @@ def _read(folder: Path, origin: Path, choices: Choices) -> Checkpoint:
     if not folder.is_dir():
         raise ValueError(f"{folder} is neither a folder nor a zip; give a checkpoint's")
     check_stated_digests(folder)
-    for family in (m2m100, hugging_face, marian):
-        if family.recognises(folder):
-            if family is not m2m100 and (choices.source_language or choices.target_language):
+    for toolkit in (hugging_face, marian):
+        if toolkit.recognises(folder):
+            found = toolkit.read(folder, choices)
+            if found.family != "m2m100" and (choices.source_language or choices.target_language):
                 raise ValueError(
                     f"{origin} is no multilingual model with tokens of languages; leave out "
                     "--languages"
                 )
             return dataclasses.replace(
-                family.read(folder, choices),
+                found,
                 rewrites=REWRITES[choices.normalize],
                 provenance=origin_of(folder, origin),
             )

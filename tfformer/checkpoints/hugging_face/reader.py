@@ -1,11 +1,15 @@
-"""Marian checkpoints of Hugging Face, read into a `Checkpoint`.
+"""Checkpoints of Hugging Face, read into a `Checkpoint`: Marian, M2M100 and dense NLLB.
 
-Written from transformers 5.23, models/marian. The encoder and decoder are post-norm; the table of
-positions has all sines before all cosines.
+Written from transformers 5.23, models/marian, models/m2m_100 and models/nllb. A Marian model is
+post-norm; its table of positions has all sines before all cosines. M2M100 and NLLB are pre-norm;
+positions are Marian's and count from the id of padding + 1, and one vocabulary has a token for each
+language. A source begins with the token of its language, and so does a translation.
 """
 
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,10 +20,9 @@ from tfformer.checkpoints.checkpoint import (
     Vocabulary,
     check_tensors,
 )
-from tfformer.checkpoints.foreign_files import optional_object, read_object
+from tfformer.checkpoints.foreign_files import naming_damage, optional_object, read_object
 from tfformer.checkpoints.hugging_face.search import (
     GENERATION,
-    Search,
     check_special_ids,
     decoding_of,
     read_search,
@@ -43,8 +46,13 @@ from tfformer.checkpoints.vocabulary import (
     special_order,
 )
 from tfformer.checkpoints.weight_names import SOURCE, TARGET
+from tfformer.data.piece_tokenizer import language_piece, names_of
+from tfformer.data.tokenizers import parse_sentencepiece
 
+CONFIG = "config.json"
+VOCABULARY = "vocab.json"
 POSITION_TENSORS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+STORED_FORMULA = tuple(f"{name}s" for name in POSITION_TENSORS)  # of older M2M100 and NLLB
 TARGET_VOCABULARY = "target_vocab.json"  # of models with two vocabularies
 TOKENIZER = "tokenizer_config.json"
 MARIAN_EPSILON = 1e-6  # of most models' training
@@ -57,36 +65,67 @@ MUST_BE = {  # keys that transformers 5 ignores, but older checkpoints of other 
     "normalize_embedding": False,
     "static_position_embeddings": True,
 }
+MULTILINGUAL = "m2m_100"  # the model_type of M2M100 and NLLB
+FIRST = ["<s>", "<pad>", "</s>", "<unk>"]  # of NLLB, before SentencePiece's pieces from the third
+SENTENCEPIECE = "sentencepiece.bpe.model"
+FAST_TOKENIZER = "tokenizer.json"
+SPECIAL_TOKENS = "special_tokens_map.json"
+NUMBERS = ("vocab_size", "pad_token_id", "eos_token_id")
+
+
+class Tokens(NamedTuple):
+    """The tokens of a multilingual checkpoint."""
+
+    rows: list[str]  # the token of each row of the embedding
+    listed: int | None  # how many of them vocab.json has; None where SentencePiece has them
+    added: dict[int, str]  # the tokens that are not SentencePiece's, by id
+    languages: list[str]
 
 
 def recognises(folder: Path) -> bool:
     """Tell whether a folder looks like a checkpoint of Hugging Face."""
-    return (folder / "config.json").is_file()
+    return (folder / CONFIG).is_file()
 
 
 def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     """Return the checkpoint in a folder, with every tensor checked.
 
-    The folder has config.json, the weights, vocab.json, source.spm and target.spm. Positions are
-    "hf" for Hugging Face's table, "marian" for the table that Marian trains with, "auto" for the
-    table in the file, or else "hf". `untied` keeps all tensors that the configuration ties and that
-    differ. A file that is missing, damaged or contradicts another raises ValueError.
+    The folder of a Marian model has config.json, the weights, vocab.json, source.spm and
+    target.spm. Positions are "hf" for Hugging Face's table, "marian" for the table that Marian
+    trains with, "auto" for the table in the file, or else "hf". `untied` keeps all tensors that the
+    configuration ties and that differ.
+
+    The folder of M2M100 or NLLB has `sentencepiece.bpe.model`, for M2M100 vocab.json, and a file
+    that names the language tokens. A file that is missing, damaged or contradicts another raises
+    ValueError.
     """
-    path = folder / "config.json"
+    path = folder / CONFIG
     config = read_object(path)
-    _check_config(path, config)
+    kind = config.get("model_type")
+    if kind not in ("marian", MULTILINGUAL):
+        raise ValueError(
+            f"{path}: model_type is {kind!r}; only 'marian' and '{MULTILINGUAL}' can be imported"
+        )
+    found = (_read_marian if kind == "marian" else _read_multilingual)(path, config, choices)
+    check_tensors(found)
+    return found
+
+
+def _read_marian(path: Path, config: ForeignConfig, choices: Choices) -> Checkpoint:
+    folder = path.parent
+    _check_marian(path, config)
     tensors = read_tensors(folder)
-    dialect = {
-        "position_timescale": _position_table(choices.positions, tensors),
-        "epsilon": MARIAN_EPSILON if choices.positions == "marian" else EPSILON,
-    }
+    as_marian = choices.positions == "marian"
     weights = read_weights(
         path,
         config,
         tensors,
         untied=choices.untied,
         norm="post",
-        dialect=dialect,
+        dialect={
+            "position_timescale": _position_table(choices.positions, tensors),
+            "epsilon": MARIAN_EPSILON if as_marian else EPSILON,
+        },
         ignored=POSITION_TENSORS,
     )
     search = read_search(folder)
@@ -95,17 +134,16 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
             f"{search.file}: forced_bos_token_id is set, but Marian models have no forced first "
             "token; remove it"
         )
-    source, target, shared = _vocabularies(folder, config, search, weights)
+    start = search.settings.get("decoder_start_token_id", config.get("decoder_start_token_id"))
+    source, target, shared = _vocabularies(folder, config, start, weights)
     check_special_ids(folder, config, target.order)
     if weights.model.tie_embeddings in ("all", "input") and not shared:
         raise ValueError(f"{path} shares the embeddings, but there are two vocabularies")
     tokenizer = _read_tokenizer(folder)
     languages = [tokenizer.get(key) for key in ("source_lang", "target_lang")]
-    longest = longest_source(folder, tokenizer)
-    found = Checkpoint(
-        model=with_search(
-            weights.model, search, target.order, longest, choices.positions == "marian"
-        ),
+    longest = _longest_source(folder, tokenizer)
+    return Checkpoint(
+        model=with_search(weights.model, search, target.order, longest, as_marian),
         tensors=weights.tensors,
         source=source,
         target=target,
@@ -121,17 +159,10 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
             "tokenizer": tokenizer,
         },
     )
-    check_tensors(found)
-    return found
 
 
-def _check_config(path: Path, config: ForeignConfig) -> None:
-    """Raise ValueError for a model that is not Marian's, or that Transformers computes wrongly."""
-    kind = config.get("model_type")
-    if kind != "marian":
-        raise ValueError(
-            f"{path}: model_type is {kind!r}; only 'marian' and 'm2m_100' can be imported"
-        )
+def _check_marian(path: Path, config: ForeignConfig) -> None:
+    """Raise ValueError for a Marian model that Transformers computes wrongly."""
     check_config(path, config, NEEDED)
     for name, value in MUST_BE.items():
         if config.get(name, value) != value:
@@ -165,7 +196,7 @@ def _is_table(table: np.ndarray, timescale: str) -> bool:
     return bool(np.abs(table - wanted).max() < TABLE_TOLERANCE)
 
 
-def longest_source(folder: Path, tokenizer: ForeignConfig) -> int:
+def _longest_source(folder: Path, tokenizer: ForeignConfig) -> int:
     """Return the maximum number of tokens of a source.
 
     Transformers writes 10^30 for no limit. ValueError: it is no whole number from 2 on.
@@ -192,18 +223,17 @@ def _read_tokenizer(folder: Path) -> dict[str, Any]:
 
 
 def _vocabularies(
-    folder: Path, config: ForeignConfig, search: Search, weights: Weights
+    folder: Path, config: ForeignConfig, start: object, weights: Weights
 ) -> tuple[Vocabulary, Vocabulary, bool]:
     """Return both sides' vocabularies, and whether they have the same tokens."""
     places = weights.tensors
     shared = not (folder / TARGET_VOCABULARY).is_file()
     if shared and SOURCE in places and TARGET in places:
         shared = len(places[SOURCE]) == len(places[TARGET])
-    first = folder / "vocab.json"
+    first = folder / VOCABULARY
     file = first if shared else folder / TARGET_VOCABULARY
     source = read_vocabulary(first)
     target = source if shared else read_vocabulary(file)
-    start = search.settings.get("decoder_start_token_id", config.get("decoder_start_token_id"))
     order = special_order(file, target, start)
     sides = [
         _side(folder / "source.spm", source, order if shared else special_order(first, source)),
@@ -225,3 +255,152 @@ def _side(file: Path, pieces: list[str], order: RowOrder) -> Vocabulary:
     model = read_sentencepiece(file)
     check_segmentation(model, file, pieces)
     return Vocabulary(pieces, model, order)
+
+
+def _read_multilingual(path: Path, config: ForeignConfig, choices: Choices) -> Checkpoint:
+    folder = path.parent
+    _check_multilingual(path, config, choices)
+    weights = read_weights(
+        path,
+        {**config, "share_encoder_decoder_embeddings": True},
+        read_tensors(folder),
+        untied=choices.untied,
+        norm="pre",
+        dialect={"position_timescale": "t2t", "position_offset": config["pad_token_id"] + 1},
+        ignored=STORED_FORMULA,
+    )
+    size = config["vocab_size"]
+    rows = len(weights.tensors[SOURCE])
+    if rows != size:
+        raise ValueError(
+            f"{path}: vocab_size is {size}, but {weights.names[SOURCE]} has {rows} rows"
+        )
+    tokens = _tokens(folder, size)
+    start = config.get("decoder_start_token_id", config["eos_token_id"])
+    order = special_order(folder / VOCABULARY, tokens.rows, start)
+    check_special_ids(folder, config, order)
+    content = read_sentencepiece(folder / SENTENCEPIECE)
+    prefixes = [
+        _language(language, tokens.languages)
+        for language in (choices.source_language, choices.target_language)
+    ]
+    source, target = (
+        Vocabulary(tokens.rows, content, order, prefix, tokens.languages) for prefix in prefixes
+    )
+    tokenizer = optional_object(folder / TOKENIZER)
+    longest = _longest_source(folder, tokenizer)
+    search = read_search(folder)
+    return Checkpoint(
+        model=with_search(weights.model, search, order, longest),
+        tensors=weights.tensors,
+        source=source,
+        target=target,
+        shares_vocabulary=True,
+        decoding=decoding_of(search),
+        max_length=longest,
+        languages=[prefix.strip("_") for prefix in prefixes],
+        family="m2m100",
+        names=weights.names,
+        details={
+            "config": config,
+            "generation": optional_object(folder / GENERATION),
+            "tokenizer": tokenizer,
+            "special": optional_object(folder / SPECIAL_TOKENS),
+            "listed": tokens.listed,
+            "added": tokens.added,
+        },
+    )
+
+
+def _check_multilingual(path: Path, config: ForeignConfig, choices: Choices) -> None:
+    check_config(path, config, (*NEEDED, *NUMBERS))
+    for name in NUMBERS:
+        if type(config[name]) is not int:
+            raise ValueError(f"{path}: {name} is {config[name]!r}, which is no number")
+    if choices.positions != "auto":
+        raise ValueError(f"{path} has one table of positions; leave out --positions")
+
+
+def _tokens(folder: Path, size: int) -> Tokens:
+    """Read the tokens of a folder whose embedding has `size` rows.
+
+    M2M100's tokens are in vocab.json. NLLB's are SentencePiece's, one row further on. The languages
+    follow, then rows that no text has.
+    """
+    file = folder / SENTENCEPIECE
+    if not file.is_file():
+        raise ValueError(
+            f"{file} is missing; copy it from the original checkpoint, as Transformers 5 saves "
+            f"{FAST_TOKENIZER} alone, which is not enough here"
+        )
+    content = read_sentencepiece(file)
+    listed = None
+    if (folder / VOCABULARY).is_file():
+        pieces = read_vocabulary(folder / VOCABULARY)
+        listed = len(pieces)
+        check_segmentation(content, file, pieces)
+    else:
+        processor = parse_sentencepiece(content, str(file))
+        own = [processor.id_to_piece(number) for number in range(3, processor.get_piece_size())]
+        pieces = [*FIRST, *own]
+    added = _added_tokens(folder, len(pieces))
+    languages = [added[number] for number in sorted(added) if number >= len(pieces)]
+    if len(pieces) + len(languages) > size:
+        raise ValueError(
+            f"{folder} names {len(pieces) + len(languages)} tokens, but vocab_size in config.json "
+            f"is {size}"
+        )
+    taken = {**dict(enumerate(pieces)), **added}
+    rows = [taken.get(row, f"<unused {row}>") for row in range(size)]
+    if len(set(rows)) < size:
+        ((double, _),) = Counter(rows).most_common(1)
+        raise ValueError(f"{folder} names the token {double!r} twice; copy the folder again")
+    return Tokens(rows, listed, added, [name for name in languages if not name.startswith("<")])
+
+
+def _added_tokens(folder: Path, first: int) -> dict[int, str]:
+    """Return the tokens that are not SentencePiece's, by their ids.
+
+    Languages have ids from `first` on. The first file that names this id counts; a file may name
+    the special tokens alone.
+    """
+    config = optional_object(folder / TOKENIZER)
+    special = optional_object(folder / SPECIAL_TOKENS) | config
+    with naming_damage(folder / FAST_TOKENIZER):
+        fast = optional_object(folder / FAST_TOKENIZER).get("added_tokens") or []
+        numbered = [(entry["id"], entry) for entry in fast]
+    keyed = config.get("added_tokens_decoder")
+    every: list[Iterable[tuple[object, object]]] = [
+        numbered,
+        keyed.items() if isinstance(keyed, dict) else (),
+    ]
+    for name in ("additional_special_tokens", "extra_special_tokens"):
+        tokens = special.get(name)
+        every.append(enumerate(tokens, first) if isinstance(tokens, list) else ())
+    for entries in every:
+        found = dict(_added_token(folder, *entry) for entry in entries)
+        if first in found:
+            return found
+    raise ValueError(
+        f"{folder} has {first:,} tokens, but no file that names those of languages, from the id "
+        f"{first:,} on: {FAST_TOKENIZER}, {TOKENIZER} or {SPECIAL_TOKENS}; copy the whole folder"
+    )
+
+
+def _added_token(folder: Path, number: object, token: object) -> tuple[int, str]:
+    """Return an id and its token, which is a text or an object with `content`."""
+    text = token.get("content") if isinstance(token, dict) else token
+    if not str(number).isdecimal() or not isinstance(text, str):
+        raise ValueError(
+            f"{folder} has an added token {str(text)[:40]!r} with the id {str(number)[:40]!r}"
+        )
+    return int(str(number)), text
+
+
+def _language(language: str | None, known: list[str]) -> str:
+    if language is None:
+        raise ValueError(
+            "a multilingual model needs --languages SOURCE TARGET, the defaults of the run; "
+            f"it has {names_of(known)}"
+        )
+    return language_piece(language, known)

@@ -10,8 +10,15 @@ import numpy as np
 
 from tfformer.checkpoints.foreign_files import write_object
 from tfformer.checkpoints.foreign_order import Foreign, as_foreign, special_ids
-from tfformer.checkpoints.hugging_face.m2m100 import SENTENCEPIECE, SPECIAL_TOKENS, VOCABULARY
-from tfformer.checkpoints.hugging_face.reader import POSITION_TENSORS, TARGET_VOCABULARY, TOKENIZER
+from tfformer.checkpoints.hugging_face.reader import (
+    CONFIG,
+    POSITION_TENSORS,
+    SENTENCEPIECE,
+    SPECIAL_TOKENS,
+    TARGET_VOCABULARY,
+    TOKENIZER,
+    VOCABULARY,
+)
 from tfformer.checkpoints.hugging_face.search import GENERATION
 from tfformer.checkpoints.hugging_face.weights import (
     BIAS,
@@ -56,7 +63,7 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
         table = positional_encoding(positions, settings.d_model, "halves", timescale).numpy()
         tensors |= dict.fromkeys(POSITION_TENSORS, table.astype(_dtype(foreign)))
     write_safetensors(folder / SAFETENSORS, tensors)
-    write_object(folder / "config.json", config)
+    write_object(folder / CONFIG, config)
     write_object(folder / GENERATION, _generation(foreign, run.config))
     write_object(folder / TOKENIZER, _tokenizer(foreign, run.config))
     vocabularies = {VOCABULARY: foreign.source}
@@ -83,7 +90,7 @@ def write_multilingual(folder: Path, run: Run, model: Transformer) -> None:
         write_object(folder / GENERATION, _changed_search(generation, foreign, run.config))
     else:  # an older checkpoint has the search in config.json, which counts only without this file
         config = _changed_search(config, foreign, run.config)
-    write_object(folder / "config.json", config)
+    write_object(folder / CONFIG, config)
     write_object(folder / TOKENIZER, _multilingual_tokenizer(details, run))
     if details["special"]:
         write_object(folder / SPECIAL_TOKENS, details["special"])
