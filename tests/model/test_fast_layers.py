@@ -15,6 +15,7 @@ from tfformer.model.masks import look_ahead_mask, padding_mask
 
 D, HEADS, D_FF = 12, 3, 20
 RATE = 0.25
+TOLERANCE = {"float32": 1e-5, "mixed_bfloat16": 0.02}  # of gradients
 RNG = np.random.default_rng(0)
 TARGET = RNG.normal(size=(2, 4, D)).astype(np.float32)
 MEMORY = RNG.normal(size=(2, 5, D)).astype(np.float32)
@@ -161,3 +162,28 @@ def test_dropout_is_active_in_training_alone(layer_class):
     np.testing.assert_array_equal(layer(*inputs), expected)
     np.testing.assert_array_equal(layer(*inputs, training=False), expected)
     assert np.abs(layer(*inputs, training=True) - expected).max() > 0.1
+
+
+@pytest.mark.parametrize("dtype", list(TOLERANCE))
+@pytest.mark.parametrize("use_bias", [False, True])
+@pytest.mark.parametrize("shape", [(4, 6), (2, 3, 4, 6)])
+def test_the_gradients_of_dense_equal_keras_own(dtype, use_bias, shape):
+    arguments = {"activation": "relu", "use_bias": use_bias, "dtype": dtype}
+    ours, theirs = Dense(5, **arguments), keras.layers.Dense(5, **arguments)
+    x = tf.constant(RNG.normal(size=shape), tf.float32)
+    upstream = tf.constant(RNG.normal(size=(*shape[:-1], 5)), tf.float32)
+    found = []
+    for layer in (ours, theirs):
+        layer.build(shape)
+    weights = [RNG.normal(size=weight.shape) for weight in theirs.weights]
+    for layer in (ours, theirs):
+        layer.set_weights(weights)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.cast(layer(x, training=True), tf.float32)
+            loss = tf.reduce_sum(y * upstream)
+        variables = [weight.value for weight in layer.trainable_variables]
+        found.append([y, *tape.gradient(loss, [x, *variables])])
+    for one, other in zip(*found, strict=True):
+        scale = np.abs(other).max()
+        np.testing.assert_allclose(one, other, rtol=0, atol=TOLERANCE[dtype] * scale)

@@ -49,10 +49,11 @@ def cluster(monkeypatch):
     """A cluster of two processors that starts nothing."""
     stub = SimpleNamespace(
         cluster_resources=lambda: {"CPU": 2.0},
+        get=lambda reference: None,
         shutdown=lambda: None,
     )
     monkeypatch.setattr(training, "connected", lambda address, log_to_driver: stub)
-    monkeypatch.setattr(training, "Head", lambda ray: SimpleNamespace(check=lambda: None))
+    monkeypatch.setattr(training, "Head", lambda ray: SimpleNamespace(answer=stub.get))
     return stub
 
 
@@ -111,7 +112,6 @@ def test_a_failure_is_one_line_and_ends_each_job(
         return started[-1]
 
     monkeypatch.setattr(training, "on_head", start)
-    cluster.wait = lambda references, timeout: (references, [])
     cluster.get, cluster.kill, cluster.exceptions = get, killed.append, errors
     with pytest.raises(expected, match=re.escape(message)):
         training.train_on_ray("local", 2, CONFIG, str(tmp_path))

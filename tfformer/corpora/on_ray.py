@@ -64,7 +64,7 @@ def _followed(model: Artifact, parts: Sequence[Part], count: int, report: Report
     try:
         while not over:
             over = bool(ray.wait([running], timeout=SECONDS_A_REPORT)[0])
-            news = _news(job, head)
+            news = head.answer(job.news.remote())
             for number, outcome in news.outcomes:
                 if outcome is None:
                     outcomes.leave_out(parts[number])
@@ -77,15 +77,6 @@ def _followed(model: Artifact, parts: Sequence[Part], count: int, report: Report
         raise WorkersError(f"a worker cannot begin: {reason(error.cause)}") from None
     except ray.exceptions.RayError as error:
         raise WorkersError(f"the job on the cluster's head is lost: {reason(error)}") from None
-
-
-def _news(job: Any, head: Head) -> News:
-    """Ask a job for its news; raise ConnectionError if the head does not answer."""
-    told = job.news.remote()
-    head.check()
-    while not ray.wait([told], timeout=SECONDS_A_REPORT)[0]:
-        head.check()
-    return ray.get(told)
 
 
 class News(NamedTuple):

@@ -10,17 +10,9 @@ import tensorflow as tf
 
 from tfformer.argument_checks import require_size
 from tfformer.model.cache import KeysValues
-from tfformer.model.fast_layers import (
-    Dense,
-)
+from tfformer.model.fast_layers import Dense
 from tfformer.model.masks import carried_mask, join_masks
-from tfformer.model.registry import (
-    LayerOptions,
-    SequenceLayer,
-    Shape,
-    arguments_of,
-    register,
-)
+from tfformer.model.registry import LayerOptions, SequenceLayer, Shape, arguments_of, register
 
 
 @register

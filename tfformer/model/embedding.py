@@ -16,13 +16,7 @@ from tfformer.model.fast_layers import (
     quantization_error,
     with_last_axis,
 )
-from tfformer.model.registry import (
-    LayerOptions,
-    Regularizer,
-    Shape,
-    arguments_of,
-    register,
-)
+from tfformer.model.registry import LayerOptions, Regularizer, Shape, arguments_of, register
 
 
 @register
@@ -105,7 +99,6 @@ class TokenEmbedding(keras.layers.Embedding):
         return self.output_dim
 
     def build(self, input_shape: Shape | None = None) -> None:
-        """Create the matrix (V, D)."""
         check_not_quantized(self)
         initializer = self.embeddings_initializer
         lora_alpha = self.lora_alpha
@@ -163,7 +156,6 @@ class TokenEmbedding(keras.layers.Embedding):
     def quantize(
         self, mode: str | None = None, type_check: bool = True, config: Any = None
     ) -> None:
-        """Refuse quantisation; where Keras quantises a model, this becomes a warning."""
         raise quantization_error(self, mode)
 
     def get_config(self) -> dict[str, Any]:

@@ -25,7 +25,6 @@ class Dense(keras.layers.Dense):
     """
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        """Create the weights."""
         check_not_quantized(self)
         super().build(input_shape)
 
@@ -42,7 +41,6 @@ class Dense(keras.layers.Dense):
     def quantize(
         self, mode: str | None = None, type_check: bool = True, config: Any = None
     ) -> None:
-        """Refuse quantisation; where Keras quantises a model, this becomes a warning."""
         raise quantization_error(self, mode)
 
 
@@ -74,7 +72,7 @@ def check_not_quantized(layer: keras.layers.Layer) -> None:
 
 
 def quantization_error(layer: keras.layers.Layer, mode: str | None) -> NotImplementedError:
-    """Return the error of a layer that Keras is to quantise."""
+    """Return the error of a layer that Keras is to quantise; `Model.quantize` only warns of it."""
     return NotImplementedError(
         f"quantize({mode!r}) leaves the {type(layer).__name__} {layer.name!r} of tfformer in "
         "floating point; for 8-bit weights export the run: tfformer export RUN --format litert "

@@ -9,9 +9,7 @@ import keras
 import tensorflow as tf
 
 from tfformer.argument_checks import require_size
-from tfformer.model.fast_layers import (
-    Dense,
-)
+from tfformer.model.fast_layers import Dense
 from tfformer.model.registry import (
     Activation,
     LayerOptions,

@@ -209,6 +209,11 @@ class _TransformerLayer(SequenceLayer):
         attended, weights = self.self_attention.attend(h, cache, mask)
         return attended, weights, cache
 
+    def _feed(self, x: tf.Tensor, training: bool | None) -> tf.Tensor:
+        """Apply the feed-forward sub-layer with its residual: (R, T, D) -> (R, T, D)."""
+        h = self.feed_forward_residual.before(x)
+        return self.feed_forward_residual.after(x, self.feed_forward(h), training)
+
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | arguments_of(self, (*LAYER_ARGUMENTS, "epsilon"))
 
@@ -264,10 +269,8 @@ class EncoderLayer(_TransformerLayer):
             Vectors (B, S, D).
         """
         allowed = join_masks(attention_mask, mask, carried_mask(x))
-        h = self.self_attention_residual.before(x)
-        x = self.self_attention_residual.after(x, self.self_attention(h, h, allowed), training)
-        h = self.feed_forward_residual.before(x)
-        return self.feed_forward_residual.after(x, self.feed_forward(h), training)
+        x, _ = self.step(x, allowed, training=training)
+        return x
 
     def step(
         self,
@@ -292,8 +295,7 @@ class EncoderLayer(_TransformerLayer):
         """
         attended, _, cache = self.attend_to_sequence(x, mask, cache, position)  # (R, T, D)
         x = self.self_attention_residual.after(x, attended, training)
-        h = self.feed_forward_residual.before(x)
-        return self.feed_forward_residual.after(x, self.feed_forward(h), training), cache
+        return self._feed(x, training), cache
 
 
 @register
@@ -383,8 +385,7 @@ class DecoderLayer(_TransformerLayer):
         h = self.cross_attention_residual.before(x)
         attended = self.cross_attention(h, memory, memory_allowed)
         x = self.cross_attention_residual.after(x, attended, training)
-        h = self.feed_forward_residual.before(x)
-        return self.feed_forward_residual.after(x, self.feed_forward(h), training)
+        return self._feed(x, training)
 
     def step(
         self,
@@ -423,5 +424,4 @@ class DecoderLayer(_TransformerLayer):
         attended, _ = self.cross_attention.attend(queries, memory_keys_values, memory_mask)
         attended = tf.reshape(attended, tf.shape(x))  # (R, T, D)
         x = self.cross_attention_residual.after(x, attended, training)
-        h = self.feed_forward_residual.before(x)
-        return self.feed_forward_residual.after(x, self.feed_forward(h), training), cache
+        return self._feed(x, training), cache

@@ -266,20 +266,22 @@ class Run:
             FileNotFoundError: No validation has been reached yet.
             ValueError: The weights are damaged, or belong to another recipe or vocabulary.
         """
-        self.check_weights()
+        shapes = self._stored_shapes()
         model = new_model(self.config.model, self.tokenizers)
-        try:
-            model.load_weights(self.weights)
-            with h5py.File(self.weights) as file:
-                shapes = sorted(array.shape for array in _arrays(file).values())
-        except UNREADABLE as error:
-            raise self._bad_weights(first_line(error)) from None
         if shapes != sorted(tuple(weight.shape) for weight in model.weights):
             raise self._bad_weights("its arrays are not the model's")
+        try:
+            model.load_weights(self.weights)
+        except UNREADABLE as error:
+            raise self._bad_weights(first_line(error)) from None
         return model
 
     def check_weights(self) -> None:
         """Check best.weights.h5 without building the model; raise the errors of `load_model`."""
+        self._stored_shapes()
+
+    def _stored_shapes(self) -> list[tuple[int, ...]]:
+        """Return the sorted shapes of the arrays in best.weights.h5 after all checks."""
         if not self.weights.is_file():
             raise FileNotFoundError(
                 f"{self.folder} has no best.weights.h5 yet: no validation has been reached; train "
@@ -290,12 +292,13 @@ class Run:
         try:
             with h5py.File(self.weights) as file:
                 arrays = _arrays(file)
-                found = sum(array.size for array in arrays.values())
+                found = sum(array.size for array in arrays)
                 if found != expected:
                     raise self._bad_weights(f"{found:,} numbers, where the model has {expected:,}")
                 # A small file may claim arrays of any size; the model would be built as large.
-                if any(array.id.get_storage_size() != array.nbytes for array in arrays.values()):
+                if any(array.id.get_storage_size() != array.nbytes for array in arrays):
                     raise self._bad_weights("not all of its numbers are in it")
+                return sorted(array.shape for array in arrays)
         except _WeightsError:
             raise
         except UNREADABLE as error:
@@ -430,13 +433,12 @@ def _explained(path: Path) -> Iterator[None]:
         ) from None
 
 
-def _arrays(file: h5py.File) -> dict[str, h5py.Dataset]:
-    """Every array of the file by its path."""
-    found: dict[str, h5py.Dataset] = {}
+def _arrays(file: h5py.File) -> list[h5py.Dataset]:
+    found: list[h5py.Dataset] = []
 
     def collect(name: str, item: h5py.Group | h5py.Dataset) -> None:
         if isinstance(item, h5py.Dataset):
-            found[name] = item
+            found.append(item)
 
     file.visititems(collect)
     return found

@@ -13,6 +13,7 @@ from tfformer.version import __version__
 
 SECONDS_TO_CONNECT = 20
 SECONDS_TO_JOIN = 120  # a cluster
+SECONDS_A_LOOK = 1  # at the head
 SECONDS_WITHOUT_HEAD = 30  # after 60, Ray ends the process with a line of its own
 HEAD = "node:__internal_head__"  # Ray's name of it, among the resources
 CLIENT = "ray://"  # before the address of a cluster's server for clients outside of it
@@ -66,9 +67,17 @@ class Head:
     """The head of the cluster to which this process is connected."""
 
     def __init__(self, ray: Any) -> None:
+        self._ray = ray
         is_client = ray.util.client.ray.is_connected()  # which notices it by itself
         self._address = None if is_client else ray.get_runtime_context().gcs_address
         self._answered = time.monotonic()
+
+    def answer(self, reference: Any) -> Any:
+        """Wait for the result of a call; ConnectionError if the head does not answer meanwhile."""
+        self.check()
+        while not self._ray.wait([reference], timeout=SECONDS_A_LOOK)[0]:
+            self.check()
+        return self._ray.get(reference)
 
     def check(self) -> None:
         """Raise ConnectionError if nobody has listened at its address for some time."""

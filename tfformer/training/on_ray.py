@@ -24,7 +24,6 @@ Report = Callable[[str], None]
 MAX_DEATHS = 3  # in a row, without an epoch that came to its end
 SECONDS_TO_DIE = 300  # for a lost worker that still holds the run directory
 RETRY_SECONDS = 5
-SECONDS_A_LOOK = 2  # at the head of the cluster
 
 
 def train_on_ray(
@@ -39,7 +38,7 @@ def train_on_ray(
     """Train on a cluster; after a loss, continue from the last checkpoint.
 
     Args:
-        address: As in `connection.connected`.
+        address: As in `ray_cluster.connected`.
         workers: Number of workers, each with one processor and its share of the cluster's GPUs.
         config: The recipe; the strategy one_device becomes multi_worker.
         run_dir: As in `train`; on storage that all machines share.
@@ -143,10 +142,7 @@ def _trained(
     head = Head(ray)
     job = on_head(ray, TrainingJob)
     try:
-        training = job.fit.remote(task, workers, gpus, config.training.wait_minutes)
-        while not ray.wait([training], timeout=SECONDS_A_LOOK)[0]:
-            head.check()
-        return ray.get(training)
+        return head.answer(job.fit.remote(task, workers, gpus, config.training.wait_minutes))
     except ray.exceptions.RayTaskError as error:
         if isinstance(error.cause, WorkerGoneError):
             raise WorkerLostError(str(error.cause)) from None

@@ -39,23 +39,14 @@ OF_WORKERS = ONE_THREAD | {"RAY_TRAIN_ENABLE_PRINT_PATCH": "0"}  # plain lines, 
 
 @dataclass(frozen=True)
 class Task:
-    """What the workers train.
+    """What the workers train."""
 
-    Attributes:
-        values: The recipe's sections.
-        run_dir: The run directory.
-        resume: Continue the run in it.
-        init_from: A run that provides vocabulary and weights.
-        folder: The folder that the recipe's paths are relative to.
-        version: The version of this package that started the training.
-    """
-
-    values: dict[str, Any]
+    values: dict[str, Any]  # the recipe's sections
     run_dir: str
     resume: bool
     init_from: str | None
-    folder: str
-    version: str
+    folder: str  # that the recipe's paths are relative to
+    version: str  # of this package where the training was started
 
 
 class WorkerGoneError(ConnectionError):
@@ -68,18 +59,12 @@ class TrainingJob:
     def fit(self, task: Task, workers: int, gpus: int, minutes: float) -> dict[str, Any]:
         """Train until the end or the first failure, and return the content of result.json.
 
-        Checkpoints are those of the run directory: Ray Train's storage may be a local folder, which
-        gets only a marker.
-
-        Args:
-            task: What the workers train.
-            workers: Their number, each with one processor.
-            gpus: GPUs per worker.
-            minutes: Timeout for starting all workers.
+        Each worker has one processor and `gpus` GPUs. The checkpoints are in the run directory: Ray
+        Train's storage may be a local folder, which gets only a marker.
 
         Raises:
             WorkerGoneError: A worker was lost.
-            TimeoutError: The cluster did not start all of them.
+            TimeoutError: The cluster did not start all workers within `minutes`.
             Exception: The error that a worker raised.
         """
         os.environ |= SETTINGS | {"RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": str(60 * minutes)}
@@ -125,13 +110,13 @@ class Trainer(DataParallelTrainer):
 
 @dataclass
 class TaskConfig(BackendConfig):
-    """Tells the workers how to find each other, for a task."""
+    """The settings of `TFConfigBackend`."""
 
     task: Task
 
     @property
     def backend_cls(self) -> type[Backend]:
-        """The class that does so."""
+        """The class that has these settings."""
         return TFConfigBackend
 
 
@@ -139,12 +124,7 @@ class TFConfigBackend(Backend):
     """Gives each worker its TF_CONFIG."""
 
     def on_start(self, worker_group: Any, backend_config: BackendConfig) -> None:
-        """Prepare all workers before the first one trains.
-
-        Raises:
-            ValueError: A machine has another version of the package.
-            FileNotFoundError: A machine does not have the working directory.
-        """
+        """Prepare all workers before the first one trains; an error of a worker is raised."""
         assert isinstance(backend_config, TaskConfig)
         task = backend_config.task
         addresses = worker_group.execute(_prepare, task.folder, task.version)

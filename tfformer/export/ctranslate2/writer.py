@@ -8,7 +8,6 @@ import numpy as np
 
 from tfformer.data.piece_tokenizer import AnyTokenizer
 from tfformer.model.attention import MultiHeadAttention
-from tfformer.model.feed_forward import FeedForward
 from tfformer.model.layers import EncoderLayer
 from tfformer.model.positions import positional_encoding
 from tfformer.model.stacks import Decoder, Encoder
@@ -107,21 +106,14 @@ def _set_layer(spec: Any, layer: EncoderLayer) -> None:
         _set_linear(spec.attention.linear[0], attention.query)
         _set_linear(spec.attention.linear[1], attention.key_value)
         _set_attention(spec.attention, attention, layer.cross_attention_residual)
-    _set_feed_forward(spec.ffn, layer.feed_forward, layer.feed_forward_residual)
+    _set_linear(spec.ffn.linear_0, layer.feed_forward.inner)
+    _set_linear(spec.ffn.linear_1, layer.feed_forward.outer)
+    _set_normalization(spec.ffn.layer_norm, layer.feed_forward_residual.normalization)
 
 
 def _set_attention(spec: Any, attention: MultiHeadAttention, residual: Any) -> None:
-    """Set the common part of self- and cross-attention.
-
-    Their inputs are joined differently.
-    """
+    """Set the part that self- and cross-attention have in common."""
     _set_linear(spec.linear[-1], attention.output_projection)
-    _set_normalization(spec.layer_norm, residual.normalization)
-
-
-def _set_feed_forward(spec: Any, feed_forward: FeedForward, residual: Any) -> None:
-    _set_linear(spec.linear_0, feed_forward.inner)
-    _set_linear(spec.linear_1, feed_forward.outer)
     _set_normalization(spec.layer_norm, residual.normalization)
 
 

@@ -26,6 +26,11 @@ from tfformer.special_ids import END_ID, UNKNOWN_ID
 
 FIRST_WIDTH = 16
 BLANK = "\u2581"  # the piece of a blank alone
+DTYPES = {
+    schema.TensorType.INT32: "int32",
+    schema.TensorType.FLOAT32: "float32",
+    schema.TensorType.STRING: "string",
+}
 
 
 def write(path: Path, translator: TextModel, quantize: str, static: bool, with_text: bool) -> None:
@@ -90,30 +95,24 @@ def signatures(path: Path) -> dict[str, dict[str, Any]]:
     for signature in model.signatureDefs:
         subgraph = model.subgraphs[signature.subgraphIndex]
         found[signature.signatureKey.decode()] = {
-            "inputs": _all_described(subgraph, signature.inputs),
-            "outputs": _all_described(subgraph, signature.outputs),
+            "inputs": _described(subgraph, signature.inputs),
+            "outputs": _described(subgraph, signature.outputs),
         }
     return found
 
 
-def _all_described(
+def _described(
     subgraph: schema.SubGraphT, entries: Sequence[schema.TensorMapT]
 ) -> dict[str, dict[str, Any]]:
-    return {entry.name.decode(): _described(subgraph, entry) for entry in entries}
-
-
-def _described(subgraph: schema.SubGraphT, entry: schema.TensorMapT) -> dict[str, Any]:
-    tensor = subgraph.tensors[entry.tensorIndex]
-    dtype = {
-        schema.TensorType.INT32: "int32",
-        schema.TensorType.FLOAT32: "float32",
-        schema.TensorType.STRING: "string",
-    }
-    shape = tensor.shape if tensor.shapeSignature is None else tensor.shapeSignature
-    return {
-        "dtype": dtype[tensor.type],
-        "shape": [None if size < 0 else int(size) for size in shape],
-    }
+    found = {}
+    for entry in entries:
+        tensor = subgraph.tensors[entry.tensorIndex]
+        shape = tensor.shape if tensor.shapeSignature is None else tensor.shapeSignature
+        found[entry.name.decode()] = {
+            "dtype": DTYPES[tensor.type],
+            "shape": [None if size < 0 else int(size) for size in shape],
+        }
+    return found
 
 
 def _functions(translator: Translator, static: bool, with_text: bool) -> Functions:

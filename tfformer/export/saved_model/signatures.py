@@ -27,6 +27,14 @@ from tfformer.special_ids import PAD_ID, START_ID
 
 CHARACTERS_PER_TOKEN = 64  # read of a text, for each token the model takes; a piece has up to 16
 
+TEXT, SOURCE, TARGET = (  # (B,)
+    tf.TensorSpec((None,), tf.string, name) for name in ("text", "source", "target")
+)
+IDS = [  # (B, S) and their lengths (B,)
+    tf.TensorSpec((None, None), tf.int32, "ids"),
+    tf.TensorSpec((None,), tf.int32, "lengths"),
+]
+
 Functions = dict[str, tf.types.experimental.PolymorphicFunction]  # by the name of their signature
 
 
@@ -48,43 +56,9 @@ def signatures_of(model: TextModel, to_logits: ToLogits) -> Signatures:
         to_logits: Logits (..., V) from the decoder's output (..., D).
     """
     if isinstance(model, Translator):
-        return _translating(_Translating(model, to_logits))
+        return _Translating(model, to_logits).signatures()
     assert isinstance(model, Generator)
-    return _continuing(_Continuing(model, to_logits))
-
-
-def _translating(calls: "_Translating") -> Signatures:
-    text, source, target = map(_strings, ("text", "source", "target"))
-    over_text = {
-        "serving_default": traced(calls.translate, input_signature=[text]),
-        "translate_beam": traced(calls.translate_beam, input_signature=[text]),
-        "score": traced(calls.score, input_signature=[source, target]),
-    }
-    over_ids = {"translate_ids": traced(calls.translate_ids, input_signature=_ids())}
-    return Signatures(over_ids, over_text)
-
-
-def _continuing(calls: "_Continuing") -> Signatures:
-    text = _strings("text")
-    over_text = {
-        "serving_default": traced(calls.complete, input_signature=[text]),
-        "score": traced(calls.score, input_signature=[text]),
-    }
-    over_ids = {"continue_ids": traced(calls.continue_ids, input_signature=_ids())}
-    return Signatures(over_ids, over_text)
-
-
-def _strings(name: str) -> tf.TensorSpec:
-    """(B,) string."""
-    return tf.TensorSpec((None,), tf.string, name)
-
-
-def _ids() -> list[tf.TensorSpec]:
-    """Ids (B, S) and their lengths (B,), int32."""
-    return [
-        tf.TensorSpec((None, None), tf.int32, "ids"),
-        tf.TensorSpec((None,), tf.int32, "lengths"),
-    ]
+    return _Continuing(model, to_logits).signatures()
 
 
 def beginning(text: tf.Tensor, max_length: int) -> tf.Tensor:
@@ -108,6 +82,16 @@ class _Translating:
         self.tokenizers = translator.tokenizers
         self.decoding = translator.decoding
         self.max_length = translator.max_length
+
+    def signatures(self) -> Signatures:
+        """Return the traced functions."""
+        over_text = {
+            "serving_default": traced(self.translate, input_signature=[TEXT]),
+            "translate_beam": traced(self.translate_beam, input_signature=[TEXT]),
+            "score": traced(self.score, input_signature=[SOURCE, TARGET]),
+        }
+        over_ids = {"translate_ids": traced(self.translate_ids, input_signature=IDS)}
+        return Signatures(over_ids, over_text)
 
     def translate(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Text (B,) -> its greedy translation (B,) and that one's log-probability (B,)."""
@@ -183,6 +167,15 @@ class _Continuing:
         self.model = generator.model
         self.tokenizer = generator.tokenizer
         self.max_length = generator.max_length
+
+    def signatures(self) -> Signatures:
+        """Return the traced functions."""
+        over_text = {
+            "serving_default": traced(self.complete, input_signature=[TEXT]),
+            "score": traced(self.score, input_signature=[TEXT]),
+        }
+        over_ids = {"continue_ids": traced(self.continue_ids, input_signature=IDS)}
+        return Signatures(over_ids, over_text)
 
     def complete(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Text (B,) -> the text with its greedy continuation (B,).
