@@ -176,13 +176,13 @@ def test_a_tokenizer_of_another_checkpoint_is_refused(folder, changed, message):
 @pytest.mark.parametrize("length", [10**30, 1e30])
 def test_a_tokenizer_without_a_limit_gets_that_of_marian(folder, length):
     edit_json(folder / "tokenizer_config.json", model_max_length=length)
-    assert Run.open(import_model(folder, folder.parent / "run")).config.data.max_length == 512
+    assert hugging_face.read(folder).max_length == 512
 
 
 def test_the_tokens_that_newer_tokenizers_list_are_those_of_the_vocabulary(folder):
     added = {"0": {"content": "</s>"}, "117": {"content": "<pad>"}}
     edit_json(folder / "tokenizer_config.json", added_tokens_decoder=added)
-    assert import_model(folder, folder.parent / "run").is_dir()
+    hugging_face.read(folder)
 
 
 def test_the_tokens_that_newer_tokenizers_list_are_those_of_the_source(tmp_path):
@@ -195,7 +195,7 @@ def test_the_tokens_that_newer_tokenizers_list_are_those_of_the_source(tmp_path)
         edit_json(folder / file, eos_token_id=17, forced_eos_token_id=17)
     added = {"0": {"content": "</s>"}, "1": {"content": "<unk>"}, "72": {"content": "<pad>"}}
     edit_json(folder / "tokenizer_config.json", added_tokens_decoder=added)
-    assert import_model(folder, tmp_path / "run").is_dir()
+    hugging_face.read(folder)
 
 
 LEFT_OUT = {  # settings that change a translation, which the search of this package does not have
@@ -217,7 +217,7 @@ def test_a_search_that_is_not_known_is_left_out_with_a_warning(folder, name):
     edit_json(folder / "generation_config.json", **{name: LEFT_OUT[name]})
     named = re.escape(f"{name} {LEFT_OUT[name]!r}")
     with pytest.warns(UserWarning, match=f"are left out.*: {named}$"):
-        import_model(folder, folder.parent / "run")
+        hugging_face.read(folder)
 
 
 def test_one_warning_names_all_settings_that_are_left_out(folder):
@@ -225,7 +225,7 @@ def test_one_warning_names_all_settings_that_are_left_out(folder):
     others = {"no_repeat_ngram_size": 3, "max_length": 40}
     edit_json(folder / "generation_config.json", **harmless, **others)
     with pytest.warns(UserWarning, match=": max_length 40, no_repeat_ngram_size 3$") as found:
-        import_model(folder, folder.parent / "run")
+        hugging_face.read(folder)
     assert sum("left out" in str(warning.message) for warning in found) == 1
 
 
@@ -251,8 +251,8 @@ def test_swapped_ids_are_refused_for_special_tokens_and_taken_for_others(data):
 def test_a_beam_that_never_stops_early_is_left_out_with_a_warning(folder):
     edit_json(folder / "generation_config.json", early_stopping="never")
     with pytest.warns(UserWarning, match=r"config\.json: .*: early_stopping 'never'$"):
-        run = import_model(folder, folder.parent / "run")
-    assert not Run.open(run).config.model.dialect.early_stopping
+        dialect = hugging_face.read(folder).model.dialect
+    assert not dialect.early_stopping
 
 
 @pytest.mark.parametrize(
@@ -261,20 +261,19 @@ def test_a_beam_that_never_stops_early_is_left_out_with_a_warning(folder):
 def test_tokens_that_may_not_come_are_left_out_with_a_warning(folder, setting):
     edit_json(folder / "generation_config.json", **setting)
     with pytest.warns(UserWarning, match=f"left out.*: {next(iter(setting))} "):
-        run = import_model(folder, folder.parent / "run")
-    assert Run.open(run).config.model.dialect.allow_unknown
+        dialect = hugging_face.read(folder).model.dialect
+    assert dialect.allow_unknown
 
 
-def test_the_unknown_token_may_be_forbidden(folder, tmp_path):
+def test_the_unknown_token_may_be_forbidden(folder):
     unknown = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))["<unk>"]
     edit_json(folder / "generation_config.json", bad_words_ids=[[117], [unknown]])
-    run = import_model(folder, tmp_path / "run")
-    assert not Run.open(run).config.model.dialect.allow_unknown
+    assert not hugging_face.read(folder).model.dialect.allow_unknown
 
 
 def test_a_shared_table_that_nothing_uses_is_left_out_with_a_warning(tmp_path):
     with pytest.warns(UserWarning, match=r"model\.shared\.weight differs .* left out"):
-        import_model(checkpoint("D", tmp_path), tmp_path / "run")
+        hugging_face.read(checkpoint("D", tmp_path))
 
 
 @pytest.mark.parametrize("timescale", ["paper", "t2t"])
@@ -284,8 +283,7 @@ def test_a_table_of_positions_may_be_rounded_to_bfloat16(folder, timescale):
     table = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
     rounded = tf.cast(tf.cast(table, tf.bfloat16), tf.float32).numpy()
     change_tensors(folder, **{"model.encoder.embed_positions.weight": lambda t: rounded})
-    run = import_model(folder, folder.parent / "run")
-    assert Run.open(run).config.model.dialect.position_timescale == timescale
+    assert hugging_face.read(folder).model.dialect.position_timescale == timescale
 
 
 @pytest.mark.parametrize("name", ["</s>", "<unk>", "<pad>"])
@@ -355,14 +353,14 @@ def test_untied_keeps_both(folder):
 
 def test_tied_tensors_that_are_equal_give_no_warning(folder, recwarn):
     change_tensors(folder, **{HEAD: lambda t: t[SHARED]})
-    import_model(folder, folder.parent / "run")
+    hugging_face.read(folder)
     assert [w for w in recwarn if issubclass(w.category, UserWarning)] == []
 
 
 def test_without_a_generation_config_the_keys_of_config_json_count(folder):
     (folder / "generation_config.json").unlink()
     edit_json(folder / "config.json", num_beams=3, length_penalty=0.5)
-    decoding = Run.open(import_model(folder, folder.parent / "run")).config.decoding
+    decoding = hugging_face.read(folder).decoding
     assert (decoding.beam_size, decoding.length_penalty) == (3, 0.5)
 
 
@@ -370,7 +368,7 @@ def test_beside_a_generation_config_the_keys_of_config_json_do_not_count(folder)
     """As Transformers 5.23, whose defaults are one beam and a length penalty of 1."""
     edit_json(folder / "config.json", num_beams=6, length_penalty=0.5)
     edit_json(folder / "generation_config.json", num_beams=None)
-    decoding = Run.open(import_model(folder, folder.parent / "run")).config.decoding
+    decoding = hugging_face.read(folder).decoding
     assert (decoding.beam_size, decoding.length_penalty) == (1, 1.0)
 
 
@@ -378,13 +376,13 @@ def test_a_setting_of_the_search_that_is_null_is_unset(folder):
     path = folder / "generation_config.json"
     null = dict.fromkeys(("num_beams", "length_penalty", "decoder_start_token_id"))
     path.write_text(json.dumps(json.loads(path.read_text()) | null))
-    decoding = Run.open(import_model(folder, folder.parent / "run")).config.decoding
+    decoding = hugging_face.read(folder).decoding
     assert (decoding.beam_size, decoding.length_penalty) == (1, 1.0)
 
 
 @pytest.mark.parametrize(("positions", "timescale"), [("hf", "paper"), ("marian", "t2t")])
 def test_the_table_of_positions_may_be_chosen(folder, positions, timescale):
-    model = Run.open(import_model(folder, folder.parent / "run", positions)).config.model
+    model = hugging_face.read(folder, Choices(positions)).model
     assert model.dialect.position_timescale == timescale
     assert model.dialect.epsilon == {"hf": 1e-5, "marian": 1e-6}[positions]
 
@@ -395,7 +393,7 @@ def test_a_table_in_the_file_decides(folder):
     table = positions(40, 16).astype(np.float32)
     name = "model.encoder.embed_positions.weight"
     change_tensors(folder, **{name: lambda t: table})
-    model = Run.open(import_model(folder, folder.parent / "run")).config.model
+    model = hugging_face.read(folder).model
     assert model.dialect.position_timescale == "t2t"
 
 

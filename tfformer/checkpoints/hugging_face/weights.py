@@ -17,6 +17,7 @@ from tfformer.checkpoints.weight_names import (
     OUTPUT,
     OUTPUT_BIAS,
     SOURCE,
+    TABLES,
     TARGET,
     Place,
     Slot,
@@ -178,15 +179,17 @@ def read_weights(
     `ignored` names tensors that are no weights. ValueError: a tensor is missing or unknown, or a
     size makes no sense.
     """
-    groups = _groups(config, untied)
+    shares = _flag(config, "share_encoder_decoder_embeddings")
+    ties = _flag(config, "tie_word_embeddings")
+    groups = UNTIED if untied else GROUPS[shares, ties]
     tables, names = _tables(groups, tensors)
-    if _flag(config, "tie_word_embeddings") and not untied:
+    if ties and not untied:
         _check_ties(groups, tensors)
     else:
         _warn_of_unused(tensors, tables)
-    tie = _tie_of(tables)
-    if tie == "input":
-        tables.pop(TARGET, None)
+    if {TARGET, OUTPUT} <= tables.keys() and np.array_equal(tables[SOURCE], tables[TARGET]):
+        del tables[TARGET]
+    tie = next(tie for tie, own in TABLES.items() if {*own, OUTPUT_BIAS} == tables.keys())
     model = _model_config(path, config, tie, norm, dialect)
     found: dict[Place, np.ndarray] = dict(tables.items())
     for slot, shape in shapes(model).items():
@@ -202,14 +205,6 @@ def read_weights(
             f"({len(unknown)} such); correct config.json or give the right file"
         )
     return Weights(model, found, names)
-
-
-def _groups(config: ForeignConfig, untied: bool) -> Groups:
-    """Return the tables of a model with the names of each; the flags of config.json decide."""
-    if untied:
-        return UNTIED
-    shares = _flag(config, "share_encoder_decoder_embeddings")
-    return GROUPS[shares, _flag(config, "tie_word_embeddings")]
 
 
 def _flag(config: ForeignConfig, name: str) -> bool:
@@ -236,15 +231,6 @@ def _tables(groups: Groups, tensors: Tensors) -> tuple[dict[Table, np.ndarray], 
         bias = np.zeros((1, len(found[last])), np.float32)
     found[OUTPUT_BIAS] = bias[0] if bias.ndim == 2 and len(bias) == 1 else bias
     return found, names
-
-
-def _tie_of(tables: Mapping[Table, np.ndarray]) -> str:
-    """Return the tie of some tables; equal tables of source and target are one."""
-    if OUTPUT in tables and TARGET in tables:
-        return "input" if np.array_equal(tables[SOURCE], tables[TARGET]) else "none"
-    if OUTPUT in tables:
-        return "input"
-    return "output" if TARGET in tables else "all"
 
 
 def _check_ties(groups: Groups, tensors: Tensors) -> None:
