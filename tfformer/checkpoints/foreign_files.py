@@ -56,14 +56,9 @@ def naming_damage(path: Path) -> Iterator[None]:
 
 @contextmanager
 def told_by_keys(file: Path, keys: Mapping[str, str]) -> Iterator[None]:
-    """Name a refused setting of the recipe by its key in a checkpoint's file.
+    """Name a setting of the recipe that the block refuses by its key in a checkpoint's file.
 
-    Args:
-        file: A checkpoint's file.
-        keys: The recipe's setting, without its section -> the file's key.
-
-    Raises:
-        ValueError: The block has raised one.
+    `keys` maps the recipe's setting, without its section, to the file's key.
 
     Example:
         >>> with told_by_keys(Path("config.json"), {"beam_size": "num_beams"}):

@@ -120,12 +120,7 @@ class StreamedWeights:
     """The weights of a model that is never built, written one variable at a time.
 
     Keras decides the names in a file of weights. They are read from the file of a model that is as
-    deep and has two numbers where this one has hundreds.
-
-    Args:
-        config: The recipe of the model.
-        tokenizers: Its vocabularies.
-        tensor_of: Gives the array of a place; asked once for each.
+    deep and has two numbers where this one has hundreds. `tensor_of` is called once for each place.
     """
 
     def __init__(

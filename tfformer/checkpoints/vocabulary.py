@@ -26,15 +26,10 @@ SPECIAL = 4  # rows that every vocabulary of this package begins with
 
 @dataclass(frozen=True)
 class RowOrder:
-    """Which row of a foreign table each row here is.
+    """Which row of a foreign table each row here is."""
 
-    Attributes:
-        rows: The foreign id of each id here; None where the foreign table has no such row.
-        foreign_size: The number of foreign rows.
-    """
-
-    rows: tuple[int | None, ...]
-    foreign_size: int
+    rows: tuple[int | None, ...]  # the foreign id of each id here; None if there is no such row
+    foreign_size: int  # the number of foreign rows
 
     @classmethod
     def of(

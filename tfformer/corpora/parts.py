@@ -22,11 +22,9 @@ BAD_LINES = ".bad.tsv"  # behind the name of a translation: the lines that were 
 
 
 class Part(NamedTuple):
-    """A file to translate.
+    """A file to translate, and the file of its translations.
 
-    Attributes:
-        source: One sentence per line, in UTF-8; compressed by gzip if the name ends in `.gz`.
-        output: The file of its translations, compressed likewise.
+    Both have one sentence per line, in UTF-8, and are compressed by gzip if the name ends in `.gz`.
     """
 
     source: Path
@@ -44,11 +42,9 @@ class Part(NamedTuple):
 
 
 def find_parts(pattern: str, folder: str | Path) -> list[Part]:
-    """Find the files of a pattern, in the order of their names.
+    """Find the files of a pattern, such as `corpus/part-*.en.gz`, in the order of their names.
 
-    Args:
-        pattern: A file, or several by a `*`, such as `corpus/part-*.en.gz`; see `matching_files`.
-        folder: The folder of the translations.
+    `folder` is the folder of the translations; see `matching_files` for patterns.
 
     Raises:
         FileNotFoundError: There is no such file, or a link is broken.

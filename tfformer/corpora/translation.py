@@ -22,21 +22,13 @@ MAX_NAMED = 10  # files that the message about faults names
 
 
 class Counts(NamedTuple):
-    """Figures of finished work.
-
-    Attributes:
-        lines: Lines read.
-        tokens: Source tokens.
-        size: Bytes of the files read, as stored on disk.
-        bad: Lines that were skipped.
-        truncated: Sentences that were too long for the model.
-    """
+    """Figures of finished work."""
 
     lines: int = 0
-    tokens: int = 0
-    size: int = 0
-    bad: int = 0
-    truncated: int = 0
+    tokens: int = 0  # of the source
+    size: int = 0  # bytes of the files read, as stored on disk
+    bad: int = 0  # lines that were skipped
+    truncated: int = 0  # sentences that were too long for the model
 
     def plus(self, other: Counts) -> Counts:
         """Return the sums.
@@ -55,12 +47,7 @@ def translate_part(engine: Engine, part: Part, advance: Advance) -> Counts:
     """Translate a part and write it.
 
     A line that is not UTF-8, or that the tokenizer refuses, has a blank translation, and its number
-    is written to `part.bad_lines`.
-
-    Args:
-        engine: A loaded model.
-        part: The files.
-        advance: Called after every few sentences.
+    is written to `part.bad_lines`. `advance` is called after every few sentences.
 
     Raises:
         ValueError: The source is not a whole gzip file.
@@ -111,19 +98,12 @@ def summed(outcomes: Mapping[Path, Counts | Exception | str]) -> Counts:
 
 
 class Line(NamedTuple):
-    """A line of a part.
+    """A line of a part."""
 
-    Attributes:
-        number: Its number, from 1 on.
-        text: The sentence; empty if the line is bad.
-        reason: Why the line is bad, otherwise empty.
-        end: The offset in the file behind it, in bytes as stored on disk.
-    """
-
-    number: int
-    text: str
-    reason: str
-    end: int
+    number: int  # from 1 on
+    text: str  # the sentence; empty if the line is bad
+    reason: str  # why the line is bad, otherwise empty
+    end: int  # the offset in the file behind it, in bytes as stored on disk
 
 
 def _counted(engine: Engine, lines: list[Line]) -> tuple[list[Line], list[int]]:

@@ -17,37 +17,23 @@ Outputs = dict[str, Any]  # by name, the batch first
 
 
 class Question(NamedTuple):
-    """What an artifact is asked, and the answer that it must give.
+    """What an artifact is asked, and the answer that it must give."""
 
-    Attributes:
-        name: The signature or the search, as the manifest names it.
-        beam_size: Number of beams; 1 is greedy search.
-        signature: The signature, as the engine names it.
-        requests: The inputs of each request.
-        read: Texts with scores from the outputs of a request.
-        own: The run's own texts with scores.
-    """
-
-    name: str
-    beam_size: int
-    signature: str
+    name: str  # the signature or the search, as the manifest names it
+    beam_size: int  # 1 is greedy search
+    signature: str  # as the engine names it
     requests: Sequence[Inputs]
-    read: Callable[[Outputs], Sequence[Scored]]
-    own: Sequence[Scored]
+    read: Callable[[Outputs], Sequence[Scored]]  # texts with scores from a request's outputs
+    own: Sequence[Scored]  # the run's texts with scores
 
 
 def compare(folder: Path, questions: Sequence[Question]) -> dict[str, dict[str, Any]]:
-    """Measure how many texts of an artifact are the run's own.
-
-    Args:
-        folder: The artifact with its manifest.
-        questions: The questions.
+    """Measure how many texts of an artifact, a folder with a manifest, are the run's own.
 
     Returns:
-        By the names of the questions: `beam_size`, `sentences`, how many are `identical`, and of
-        these the `largest_score_difference`, relative to a score beyond 1. A score that is not a
-        number differs by infinity. Where several loaders read the artifact, the fewest identical
-        texts and the largest difference of all.
+        By the names of the questions: `beam_size`, `sentences`, how many are `identical`, and their
+        `largest_score_difference`, relative to a score beyond 1. A score that is not a number
+        differs by infinity. If several loaders read the artifact, the figures are the worst.
 
     Raises:
         ValueError: Another process cannot run the artifact.
@@ -64,17 +50,10 @@ def compare(folder: Path, questions: Sequence[Question]) -> dict[str, dict[str, 
 
 
 def ask(folder: Path, requests: Sequence[tuple[str, Inputs]]) -> list[list[Outputs]]:
-    """Return an artifact's answers from another process, `python -m tfformer.engines`.
+    """Return an artifact's outputs of each request, a signature with inputs, for each loader.
 
-    Args:
-        folder: The artifact with its manifest.
-        requests: Signatures and their inputs.
-
-    Returns:
-        The outputs of each request, for each loader that reads the artifact.
-
-    Raises:
-        ValueError: The process failed, or printed no answer.
+    Another process, `python -m tfformer.engines`, runs the artifact. ValueError: it failed, or
+    printed no answer.
     """
     command = [sys.executable, "-m", "tfformer.engines", str(folder.resolve())]
     done = subprocess.run(
@@ -129,14 +108,7 @@ def _worse(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any
 
 
 def check(parity: Mapping[str, Mapping[str, Any]]) -> None:
-    """Refuse an artifact that differs from its run.
-
-    Args:
-        parity: The measurements of `compare`.
-
-    Raises:
-        ValueError: A text is not the run's own, or a score differs beyond `SCORE_TOLERANCE`.
-    """
+    """Raise ValueError if `compare` has found another text, or a score beyond `SCORE_TOLERANCE`."""
     for name, measured in parity.items():
         is_same = measured["identical"] == measured["sentences"]
         if not is_same or measured["largest_score_difference"] > SCORE_TOLERANCE:

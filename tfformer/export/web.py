@@ -52,12 +52,7 @@ class WebPage(LiteRT):
 def built(step: Steps, sources: Path = SOURCES) -> Path:
     """Build the page with npm if it is missing or old, and return its folder.
 
-    Args:
-        step: Shows a line for each step of the build.
-        sources: The folder of the page's sources.
-
-    Raises:
-        ValueError: The sources or npm are missing, or the build fails.
+    ValueError: the sources or npm are missing, or the build fails.
     """
     page = sources / "dist"
     if _is_newest(page / SERVICE_WORKER, sources):
@@ -103,14 +98,8 @@ def _is_newest(built: Path, sources: Path) -> bool:
 def lay_out(page: Path, version: Path) -> None:
     """Copy the page beside its model, and write the digest of all files as its version.
 
-    A browser that has stored the page fetches it again when the version has changed.
-
-    Args:
-        page: The built page.
-        version: The folder of the version, which holds the model.
-
-    Raises:
-        ValueError: The page's service worker has no place for the version.
+    A browser that has stored the page fetches it again when the version has changed. `version` is
+    the folder of the version, which contains the model.
     """
     shutil.copytree(page, version, dirs_exist_ok=True)
     digest = hashlib.sha256()

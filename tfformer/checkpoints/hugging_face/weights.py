@@ -83,17 +83,11 @@ UNTIED: Groups = {
 
 
 class Weights(NamedTuple):
-    """The architecture and the numbers of a checkpoint.
-
-    Attributes:
-        model: The architecture.
-        tensors: Place -> array; kernels as (inputs, outputs).
-        names: Place -> the tensor's name in the file.
-    """
+    """The architecture and the numbers of a checkpoint."""
 
     model: ModelConfig
-    tensors: dict[Place, np.ndarray]
-    names: dict[Place, str]
+    tensors: dict[Place, np.ndarray]  # kernels as (inputs, outputs)
+    names: dict[Place, str]  # of the tensors in the file
 
 
 def slot_name(slot: Slot) -> str:
