@@ -27,16 +27,6 @@ def same_weights_and_dropout_in_every_run():
     keras.utils.set_random_seed(0)
 
 
-@pytest.mark.parametrize("shape", [(4, 6), (2, 4, 6), (2, 3, 4, 6)])
-def test_dense_equals_keras_own_over_any_number_of_axes(shape):
-    layer, reference = Dense(5, activation="relu"), keras.layers.Dense(5, activation="relu")
-    x = RNG.normal(size=shape).astype(np.float32)
-    expected = reference(x)
-    layer.build(shape)
-    layer.set_weights(reference.get_weights())
-    np.testing.assert_allclose(layer(x), expected, rtol=1e-5, atol=1e-6)
-
-
 @pytest.fixture(params=[[], ["/physical_device:GPU:0"]], ids=["processor", "gpu"])
 def gradients_for_device(request, monkeypatch):
     """Sums over vectors are computed as on this device."""
@@ -166,8 +156,9 @@ def test_dropout_is_active_in_training_alone(layer_class):
 
 @pytest.mark.parametrize("dtype", list(TOLERANCE))
 @pytest.mark.parametrize("use_bias", [False, True])
-@pytest.mark.parametrize("shape", [(4, 6), (2, 3, 4, 6)])
-def test_the_gradients_of_dense_equal_keras_own(dtype, use_bias, shape):
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("shape", [(4, 6), (2, 4, 6), (2, 3, 4, 6)])
+def test_dense_and_its_gradients_equal_keras_own(dtype, use_bias, training, shape):
     arguments = {"activation": "relu", "use_bias": use_bias, "dtype": dtype}
     ours, theirs = Dense(5, **arguments), keras.layers.Dense(5, **arguments)
     x = tf.constant(RNG.normal(size=shape), tf.float32)
@@ -180,7 +171,7 @@ def test_the_gradients_of_dense_equal_keras_own(dtype, use_bias, shape):
         layer.set_weights(weights)
         with tf.GradientTape() as tape:
             tape.watch(x)
-            y = tf.cast(layer(x, training=True), tf.float32)
+            y = tf.cast(layer(x, training=training), tf.float32)
             loss = tf.reduce_sum(y * upstream)
         variables = [weight.value for weight in layer.trainable_variables]
         found.append([y, *tape.gradient(loss, [x, *variables])])
