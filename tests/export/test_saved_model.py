@@ -27,7 +27,7 @@ from tensorflow_serving.apis import prediction_log_pb2
 from tfformer.checkpoints.import_model import import_model
 from tfformer.cli.main import main
 from tfformer.data.sources import read_pairs
-from tfformer.export.manifest import EXAMPLES, model_card, right_examples
+from tfformer.export.manifest import EXAMPLES, NO_LICENCE, model_card, right_examples
 from tfformer.export.parity import ask
 from tfformer.export.pipeline import export_model
 from tfformer.export.saved_model import writer
@@ -334,9 +334,10 @@ def test_the_model_card_says_what_the_manifest_does(version):
     card = (version / "README.md").read_text()
     assert card == model_card(manifest)
     assert card.startswith("# Translation, one language to another\n")
-    named = manifest | {"languages": ["en", "de"], "imported": {"licence": "apache-2.0"}}
+    named = manifest | {"languages": ["en", "de"], "licence": "apache-2.0"}
     assert model_card(named).startswith("# Translation, en to de\n")
     assert "Licence: apache-2.0." in model_card(named)
+    assert manifest["licence"] == NO_LICENCE
     assert f"{manifest['parameters']:,} parameters" in card
     assert manifest["run"]["digest"] in card
     assert f"val_bleu={manifest['run']['val_bleu']}" in card

@@ -76,8 +76,10 @@ def first_manifest(folder: Path, run: Run, model: TextModel) -> dict[str, Any]:
         tokenizer.save(folder / name)
     paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     files = {path.relative_to(folder).as_posix(): path for path in paths}
+    origin = imported_from(run)
     return {
         "languages": run.languages,
+        "licence": origin.get("imported", {}).get("licence", NO_LICENCE),
         "examples": _examples(run, model),
         "decoding": {"max_length": model.max_length} | model.search_settings() | form,
         "tokenizers": {name: tokenizer.digest for name, tokenizer in tokenizers.items()},
@@ -86,7 +88,7 @@ def first_manifest(folder: Path, run: Run, model: TextModel) -> dict[str, Any]:
         "files": {name: path.stat().st_size for name, path in files.items()},
         "digests": {name: file_digest(path) for name, path in files.items()},
         "versions": _versions(),
-        **imported_from(run),
+        **origin,
     }
 
 
@@ -146,7 +148,7 @@ def model_card(manifest: Mapping[str, Any]) -> str:
         version=manifest["versions"]["tfformer"],
         digest=run["digest"],
         measured="".join(measured),
-        licence=manifest.get("imported", {}).get("licence", NO_LICENCE),
+        licence=manifest["licence"],
         files="\n".join(files),
         signatures="\n".join(signatures) or "The engine searches; it has no signatures.",
         checks="\n".join(_checks(manifest)),
