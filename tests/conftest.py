@@ -30,7 +30,10 @@ pytest.register_assert_rewrite("support.browser", "support.servers")
 # after each 700.
 gc.set_threshold(50_000)
 
-LONGEST = ("test_train", "test_web_page", "test_saved_model")
+LONGEST = (
+    *("test_train", "test_web_page", "test_saved_model", "test_file_operations"),
+    *("test_downstream", "test_litert", "test_strategies", "test_language_model_export"),
+)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -146,6 +149,12 @@ def train_tiny_run(folder: Path) -> None:
 def saved_model_export(made_once, tiny_run) -> Path:
     """The tiny run as a SavedModel, with the options that an export has by default."""
     return exported(made_once, tiny_run, "saved_model")
+
+
+@pytest.fixture(scope="session")
+def language_model_export(made_once, counting_run) -> Path:
+    """The language model of counting as a SavedModel."""
+    return exported(made_once, counting_run, "saved_model", "counting")
 
 
 @pytest.fixture(scope="session")

@@ -253,25 +253,6 @@ def test_score_prints_a_line_a_pair_and_a_summary(
     assert summary["perplexity"] == pytest.approx(math.exp(-log_prob / tokens), rel=1e-3)
 
 
-def test_score_counts_what_is_cut_on_both_sides(tiny_run, tmp_path, capsys):
-    (tmp_path / "s.en").write_text("the animal " * 500 + "\nYes.\n")
-    (tmp_path / "t.de").write_text("das Tier " * 500 + "\nJa.\n")
-    assert (
-        main(
-            [
-                "score",
-                str(tiny_run),
-                "--source",
-                str(tmp_path / "s.en"),
-                "--target",
-                str(tmp_path / "t.de"),
-            ]
-        )
-        == 0
-    )
-    assert "warning: 2 of 4 sentences had more than 39 tokens" in capsys.readouterr().err
-
-
 def test_score_refuses_files_that_are_no_pairs(tiny_run, pair_files, tmp_path, capsys):
     (tmp_path / "t.de").write_text("Das Tier.\n")
     arguments = ["score", tiny_run, *pair_files]
@@ -352,34 +333,6 @@ def test_a_folder_that_is_no_run(tmp_path, capsys):
     assert "is not a run directory: it has no config.json" in refused(
         ["translate", tmp_path], capsys
     )
-
-
-@pytest.mark.parametrize(
-    ("name", "damage", "message"),
-    [
-        (
-            "best.weights.h5",
-            lambda content: content[: len(content) // 2],
-            "best.weights.h5 is damaged or not of this model",
-        ),
-        ("config.json", lambda content: content[:40], "config.json is damaged"),
-        (
-            "config.json",
-            lambda content: content.replace(b'"norm"', b'"nurm"'),
-            "model.nurm is not known; known are",
-        ),
-        (
-            "tokenizer.model",
-            lambda content: content[: len(content) // 2],
-            "tokenizer.model: the tokenizer is no whole SentencePiece model",
-        ),
-    ],
-)
-def test_a_damaged_run_is_named(tiny_run, tmp_path, capsys, name, damage, message):
-    run = tmp_path / "run"
-    shutil.copytree(tiny_run, run)
-    (run / name).write_bytes(damage((run / name).read_bytes()))
-    assert message in refused(["translate", run], capsys)
 
 
 def test_a_foreign_vocabulary_is_noticed(tiny_run, tmp_path, capsys):
@@ -509,30 +462,6 @@ def test_verbs_refuse_a_run_of_the_other_kind(tiny_run, counting_run, tmp_path, 
 )
 def test_generate_refuses_settings_that_make_no_sense(counting_run, capsys, arguments, message):
     assert message in refused(["generate", counting_run, *arguments], capsys)
-
-
-@pytest.mark.parametrize(
-    ("english", "german", "message"),
-    [
-        (b"a\nb\n", b"a\n", "has 2 lines and"),
-        (b"", b"", "is empty; give at least one sentence pair"),
-        (b"a\n\xff\n", b"a\nb\n", "train.en, line 2: byte 1, 0xff, is not UTF-8"),
-        (b"a\nb\0\n", b"a\nb\n", "train.en, line 2: holds a NUL byte"),
-    ],
-)
-def test_train_refuses_broken_files(tmp_path, capsys, english, german, message):
-    (tmp_path / "train.en").write_bytes(english)
-    (tmp_path / "train.de").write_bytes(german)
-    settings = [
-        f"data.folder={tmp_path}",
-        "data.train=[train.en, train.de]",
-        "data.valid=[train.en, train.de]",
-    ]
-    arguments = [part for setting in settings for part in ("--set", setting)]
-    assert message in refused(
-        ["train", "phrasebook", "--run-dir", tmp_path / "run", *arguments], capsys
-    )
-    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])

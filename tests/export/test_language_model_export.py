@@ -19,8 +19,8 @@ TEXTS = ["three four", "", "seven", "one two three", "  ", "two two two"]
 
 
 @pytest.fixture(scope="module")
-def version(counting_run, tmp_path_factory):
-    return export_model(counting_run, tmp_path_factory.mktemp("models"))
+def version(language_model_export):
+    return language_model_export
 
 
 @pytest.fixture(scope="module")

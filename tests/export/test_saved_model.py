@@ -216,16 +216,6 @@ def test_scores_are_the_log_probabilities_of_teacher_forcing(answers, translator
         assert answers["scores"]["num_tokens"][n] == len(target_ids)
 
 
-def test_scores_are_the_runs_own(answers, translator):
-    translations = [translation.text for translation in own(translator, 1)]
-    with pytest.warns(UserWarning, match="were truncated"):
-        scored = translator.score(SENTENCES, translations)
-    np.testing.assert_allclose(
-        answers["scores"]["log_prob"], [one.log_prob for one in scored], atol=1e-3
-    )
-    assert answers["scores"]["num_tokens"] == [len(one.tokens) for one in scored]
-
-
 def test_scores_of_nothing_and_of_too_much(answers, translator):
     nothing, empty, long = zip(
         answers["odd scores"]["log_prob"], answers["odd scores"]["num_tokens"], strict=True
@@ -596,10 +586,3 @@ def test_a_place_that_cannot_be_written_is_one_line(tiny_run, tmp_path, capsys):
     assert message.count("\n") == 1
     assert "file is a file, not a folder; choose another folder" in message
     assert (tmp_path / "file").read_text() == "kept"
-
-
-def test_an_option_that_the_format_has_not(tiny_run, tmp_path, capsys):
-    arguments = ("--format", "ctranslate2", "--output", tmp_path, "--dtype", "bfloat16")
-    code, message = command_line(capsys, tiny_run, *arguments)
-    assert code == 2
-    assert message.startswith("tfformer: format='ctranslate2' has no option 'dtype'; its options")

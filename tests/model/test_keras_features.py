@@ -366,7 +366,7 @@ def run(code: str, folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_exports_are_read_by_tensorflow_alone(tmp_path):
     """One is of a new model, the other of the same one after its training."""
     made, expected = model(), {}
@@ -389,7 +389,7 @@ assert "tfformer" not in sys.modules
         np.testing.assert_allclose(np.load(tmp_path / f"{name}.npy"), logits, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_devices_learn_as_one(tmp_path):
     code = """
 import keras, numpy as np, tensorflow as tf, tfformer

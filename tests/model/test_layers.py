@@ -3,9 +3,6 @@
 The latter have the same weights.
 """
 
-import subprocess
-import sys
-from pathlib import Path
 from statistics import NormalDist
 
 import keras
@@ -609,47 +606,6 @@ def test_layer_computes_in_half_precision_and_keeps_its_weights_in_float32(name,
     np.testing.assert_allclose(
         np.asarray(output, np.float32), full(*tensors(inputs)), rtol=0.1, atol=0.25
     )
-
-
-def functional(name):
-    """A Keras model of this layer alone."""
-    make, arrays = LAYERS[name]
-    inputs = [keras.Input(a.shape[1:], dtype=a.dtype.name) for a in tensors(arrays)]
-    return keras.Model(inputs, make()(*inputs))
-
-
-@pytest.mark.slow
-def test_each_layer_fits_a_step_and_loads_identically_in_a_fresh_process(tmp_path):
-    """The fresh process knows the layers by `import keras, tfformer` alone."""
-    expected = {}
-    for name, (_, arrays) in LAYERS.items():
-        model = functional(name)
-        before = model.get_weights()
-        model.compile(optimizer=keras.optimizers.SGD(0.1), loss="mse")
-        inputs = tensors(arrays)
-        if before:
-            assert np.isfinite(
-                model.train_on_batch(inputs, np.ones(model(inputs).shape, np.float32))
-            )
-        for variable, old in zip(model.trainable_variables, before, strict=True):
-            assert np.any(variable.numpy() != old), (name, variable.path)
-        model.save(tmp_path / f"{name}.keras")
-        np.savez(tmp_path / f"{name}.npz", *inputs)
-        expected[name] = model(inputs).numpy()
-    script = """
-import keras, tfformer
-import numpy, pathlib, sys
-for path in pathlib.Path(sys.argv[1]).glob("*.keras"):
-    inputs = list(numpy.load(path.with_suffix(".npz")).values())
-    numpy.save(path.with_suffix(".npy"), keras.models.load_model(path)(inputs))
-"""
-    subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path)], check=True, cwd=Path(__file__).parents[2]
-    )
-    for name in LAYERS:
-        np.testing.assert_array_equal(
-            np.load(tmp_path / f"{name}.npy"), expected[name], err_msg=name
-        )
 
 
 def test_logits_of_a_numpy_array_are_its_products_with_all_embeddings():

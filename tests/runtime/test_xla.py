@@ -78,7 +78,7 @@ print(float(triple(tf.ones([4]))[0]), tf.function.__module__)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_second_process_compiles_nothing(machine, monkeypatch):
     """XLA would write a program that it compiles again over the stored one."""
     found = []

@@ -9,7 +9,6 @@ import json
 import socket
 import sys
 import threading
-import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
@@ -29,7 +28,7 @@ from tfformer.serving import server as serving
 from tfformer.serving.apis import fields, tf_serving
 from tfformer.serving.application import application
 from tfformer.serving.errors import RequestError
-from tfformer.serving.served_models import ServedModels
+from tfformer.serving.served_models import ServedModel, ServedModels
 
 SENTENCES = [source for source, _ in itertools.islice(read_pairs("phrasebook:valid"), 37)]
 SENTENCES += ["", "The Ж 😀 dog.", "The dog."]
@@ -420,14 +419,19 @@ def test_the_page_says_that_a_model_without_beam_search_is_not_for_it(tmp_path):
         input_signature=[tf.TensorSpec((None,), tf.string, "text")],
     )
     tf.saved_model.save(module, str(tmp_path / "1"), signatures={"serving_default": double})
-    with served(f"double={tmp_path}") as server:
-        with pytest.raises(urllib.error.HTTPError) as page:
-            urllib.request.urlopen(f"{server.rest}/")
-        assert page.value.code == 404
-        assert json.loads(page.value.read())["error"].startswith(
-            "double has no translate_beam, which the page needs"
-        )
-        assert ask(server, "double:predict", {"instances": ["a"]}) == (200, {"predictions": ["aa"]})
+    models = ServedModels([ServedModel("double", tmp_path)])
+
+    async def scenario():
+        async with client_of(application(models)) as client:
+            page = await client.get("/")
+            assert page.status == 404
+            error = (await page.json())["error"]
+            assert error.startswith("double has no translate_beam, which the page needs")
+            body = {"instances": ["a"]}
+            answer = await client.post("/v1/models/double:predict", json=body)
+            assert await answer.json() == {"predictions": ["aa"]}
+
+    asyncio.run(scenario())
 
 
 TRANSLATED = "[...document.querySelectorAll('#translation .sentence')]"

@@ -91,7 +91,7 @@ def main(file: Path, layout: str) -> None:
     """
     if layout == "workers":
         workers = workers_of(config("adam", "multi_worker"))
-        runs = {(optimizer, 2): workers for optimizer in ("adam", "muon")}
+        runs = {("adam", 2): workers}
     else:
         processor = tf.config.list_physical_devices("CPU")[0]
         most = max(count for _, count in RUNS_ON_DEVICES)

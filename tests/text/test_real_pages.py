@@ -1,4 +1,4 @@
-"""Fifty pages of documentation, as Python makes them, are translated and read by Chromium."""
+"""Pages of documentation, as Python makes them, are translated and read by Chromium."""
 
 import json
 import pydoc
@@ -9,13 +9,14 @@ import pytest
 from tfformer.text import translate_text
 from tfformer.text.protected_words import protected_words
 
-MODULES = (
-    "abc argparse base64 bisect calendar cmd code colorsys configparser contextlib copy csv "
-    "dataclasses difflib dis enum fileinput fnmatch fractions functools gettext glob graphlib gzip "
-    "heapq hmac html http.client inspect ipaddress itertools json keyword linecache locale "
-    "mimetypes netrc numbers operator optparse pprint queue random sched secrets shelve shlex "
-    "shutil statistics string"
+BY_DAY = "argparse calendar csv dataclasses fractions http.client inspect json shutil string"
+BY_NIGHT = (
+    "abc base64 bisect cmd code colorsys configparser contextlib copy difflib dis enum fileinput "
+    "fnmatch functools gettext glob graphlib gzip heapq hmac html ipaddress itertools keyword "
+    "linecache locale mimetypes netrc numbers operator optparse pprint queue random sched secrets "
+    "shelve shlex statistics"
 )
+MODULES = [*BY_DAY.split(), *(pytest.param(m, marks=pytest.mark.nightly) for m in BY_NIGHT.split())]
 # The elements of a page with their attributes, its words, and the words of its code.
 READ = """(text => {
   const page = new DOMParser().parseFromString(text, "text/html");
@@ -45,7 +46,7 @@ def shout(sentences: list[str]) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", MODULES.split())
+@pytest.mark.parametrize("module", MODULES)
 def test_a_page_of_documentation_has_its_elements_and_every_word_translated(browser, module):
     page = pydoc.html.page(module, pydoc.html.document(pydoc.locate(module), module))
     before, after = (read_by(browser, one) for one in (page, translate_text(page, shout, "html")))
