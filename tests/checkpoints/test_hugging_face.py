@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from support.marian_checkpoints import FIXTURES, NAMES, answers, checkpoint, edit_json
+from support.marian_checkpoints import FIXTURES, NAMES, answers, checkpoint, each, edit_json
 
 from tfformer.checkpoints.hugging_face.weights import slot_name
 from tfformer.checkpoints.import_model import import_model
@@ -38,7 +38,7 @@ def inputs(run, arrays):
     return {"source": source, "target": target}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES))
 def test_every_tensor_of_a_layer_is_bit_equal(loaded, name):
     stored = read_safetensors(FIXTURES / name / "model.safetensors")
     found = take(loaded(name).model)
@@ -49,7 +49,7 @@ def test_every_tensor_of_a_layer_is_bit_equal(loaded, name):
         np.testing.assert_array_equal(found[slot], wanted.T if wanted.ndim == 2 else wanted)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES))
 def test_every_row_of_the_tables_is_bit_equal(imported, loaded, name):
     stored = read_safetensors(FIXTURES / name / "model.safetensors")
     model = loaded(name).model
@@ -67,7 +67,7 @@ def test_every_row_of_the_tables_is_bit_equal(imported, loaded, name):
         np.testing.assert_array_equal(embedding.embeddings, wanted[order])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES))
 def test_the_output_bias_is_bit_equal_but_for_padding_and_start(imported, loaded, name):
     stored = read_safetensors(FIXTURES / name / "model.safetensors")
     order = rows(imported(name), "target")
@@ -77,7 +77,7 @@ def test_the_output_bias_is_bit_equal_but_for_padding_and_start(imported, loaded
     np.testing.assert_array_equal(model.output_bias, wanted)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES))
 def test_states_of_every_layer_are_those_of_transformers(imported, loaded, name):
     arrays = answers(name).arrays
     model = loaded(name).model
@@ -100,7 +100,7 @@ def test_states_of_every_layer_are_those_of_transformers(imported, loaded, name)
     assert np.abs(np.stack(states) - arrays["decoder"]).max() < 2e-5
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES))
 def test_logits_are_those_of_transformers(imported, loaded, name):
     arrays = answers(name).arrays
     run = imported(name)
@@ -113,7 +113,7 @@ def test_logits_are_those_of_transformers(imported, loaded, name):
         assert row[:length].max() < 1e-4
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES))
 def test_source_ids_are_those_of_transformers(imported, loaded, name):
     wanted = answers(name).texts
     run = imported(name)
@@ -122,7 +122,7 @@ def test_source_ids_are_those_of_transformers(imported, loaded, name):
     assert [foreign[[*ids, END_ID]].tolist() for ids in found] == wanted["source_ids"]
 
 
-@pytest.mark.parametrize("name", [*"CDFGHI", "M2M", "NLLB"])
+@pytest.mark.parametrize("name", each([*"CDFGHI", "M2M", "NLLB"]))
 def test_greedy_translations_are_those_of_transformers(loaded, name):
     wanted = answers(name).texts
     translator = loaded(name)

@@ -16,6 +16,7 @@ from support.marian_checkpoints import (
     MULTILINGUAL,
     answers,
     checkpoint,
+    each,
     edit_json,
     edit_yaml,
     languages,
@@ -49,7 +50,7 @@ def test_marian_has_no_multilingual_model(imported, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("name", MULTILINGUAL)
+@pytest.mark.parametrize("name", each(MULTILINGUAL))
 def test_a_multilingual_checkpoint_comes_back_bit_equal(imported, tmp_path, name):
     version = export_to_hugging_face(imported(name), tmp_path)
     first = read_safetensors(FIXTURES / name / "model.safetensors")
@@ -185,7 +186,7 @@ def test_a_form_of_the_model_that_marian_does_not_have(
         writer.write(tmp_path, dataclasses.replace(run, config=config), run.load_model())
 
 
-@pytest.mark.parametrize("name", MULTILINGUAL)
+@pytest.mark.parametrize("name", each(MULTILINGUAL))
 def test_a_multilingual_checkpoint_comes_back_as_the_same_run(imported, tmp_path, name):
     """The languages, which NLLB has in tokenizer.json, stand in tokenizer_config.json."""
     version = export_to_hugging_face(imported(name), tmp_path / "out")
@@ -283,7 +284,7 @@ def test_an_unfinished_run_has_no_way_back(imported, tmp_path, write):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("name", MARIAN)
+@pytest.mark.parametrize("name", each(MARIAN))
 def test_a_hugging_face_checkpoint_comes_back_bit_equal(imported, tmp_path, name):
     version = export_to_hugging_face(imported(name), tmp_path)
     first = read_safetensors(FIXTURES / name / "model.safetensors")

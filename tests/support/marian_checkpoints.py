@@ -2,10 +2,12 @@
 
 import json
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 import yaml
 from support.pytorch_writer import write_pytorch
 
@@ -22,6 +24,12 @@ MULTILINGUAL = {  # scripts/oracles/make_m2m100_fixtures.py -> source and target
 MARIAN = tuple("ABCDEFGHI")
 NPZ = "model.npz"
 NAMES = (*MARIAN, *MULTILINGUAL)
+BY_DAY = ("A", "C", "H", "I", "M2M")
+
+
+def each(names: Iterable[str]) -> list:
+    """The fixtures as parameters of a test; those outside BY_DAY are tested by night."""
+    return [pytest.param(n, marks=[pytest.mark.nightly] * (n not in BY_DAY)) for n in names]
 
 
 class Answers(NamedTuple):
