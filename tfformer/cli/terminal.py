@@ -44,31 +44,21 @@ def input_lines(path: str | None) -> Iterator[str]:
     return read_lines(path) if path else lines(sys.stdin.buffer, "standard input")
 
 
-def input_parts(path: str | None) -> Iterator[str]:
-    """The text of a file, or of standard input for None, in lines with their ends.
-
-    A byte order mark comes with it.
-    """
-    from tfformer.data.sources import lines_with_ends, read_lines_with_ends
-
-    if path:
-        return read_lines_with_ends(path, with_mark=True)
-    return lines_with_ends(sys.stdin.buffer, "standard input", with_mark=True)
-
-
 def input_document(path: str | None, format: str) -> tuple[Iterator[str], str]:
     """The text of a document in the encoding that it declares, and that encoding.
 
     Raises:
         ValueError: The document is not in that encoding.
     """
+    from tfformer.data.sources import lines_with_ends, read_lines_with_ends
     from tfformer.text.encodings import HEAD, declared_encoding
 
     name = path or "standard input"
     with open(path, "rb") if path else contextlib.nullcontext(sys.stdin.buffer) as file:
         encoding = declared_encoding(file.peek(HEAD), format)  # type: ignore[union-attr]
         if encoding.read == "utf-8":
-            return input_parts(path), encoding.write
+            parts = read_lines_with_ends(path) if path else lines_with_ends(file, name)
+            return parts, encoding.write
         content = file.read()
     try:
         return iter([content.decode(encoding.read)]), encoding.write

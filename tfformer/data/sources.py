@@ -5,7 +5,6 @@ A data source has one of the forms that `read_pairs` names, or is a list of seve
 
 from __future__ import annotations
 
-import codecs
 import glob
 import gzip
 import itertools
@@ -144,19 +143,24 @@ def source_files(
 
 def read_lines(path: str | Path) -> Iterator[str]:
     """Yield the lines of a UTF-8 text file, `.gz` too, without their ends."""
-    for line in read_lines_with_ends(path):
-        yield line.removesuffix("\n").removesuffix("\r")
+    with _opened(Path(path)) as stream:
+        yield from lines(stream, str(path))
 
 
-def read_lines_with_ends(path: str | Path, with_mark: bool = False) -> Iterator[str]:
-    """Yield the lines of a UTF-8 text file with their ends; `with_mark` keeps a byte order mark."""
-    path = Path(path)
+def read_lines_with_ends(path: str | Path) -> Iterator[str]:
+    """Yield the lines of a UTF-8 text file with their ends and its byte order mark."""
+    with _opened(Path(path)) as stream:
+        yield from lines_with_ends(stream, str(path))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Bytes]:
     if not path.exists():
         raise FileNotFoundError(
             f"{path}: there is no such file; correct the path or fetch the data first"
         )
     with path.open("rb") as raw, unpacked(raw, path) as stream:
-        yield from lines_with_ends(stream, str(path), with_mark)
+        yield stream
 
 
 @contextmanager
@@ -180,17 +184,16 @@ def unpacked(raw: BinaryIO, path: Path) -> Iterator[Bytes]:
 def lines(stream: Bytes, name: str) -> Iterator[str]:
     r"""Yield the lines of a UTF-8 stream without "\r\n" or "\n"; `name` names it in errors.
 
-    Only a newline ends a line, unlike U+2028.
+    Only a newline ends a line, unlike U+2028. A byte order mark is left out.
     """
-    for line in lines_with_ends(stream, name):
-        yield line.removesuffix("\n").removesuffix("\r")
+    for number, line in enumerate(lines_with_ends(stream, name)):
+        text = line.removeprefix("\ufeff") if number == 0 else line
+        yield text.removesuffix("\n").removesuffix("\r")
 
 
-def lines_with_ends(stream: Bytes, name: str, with_mark: bool = False) -> Iterator[str]:
-    """Yield the lines of a UTF-8 stream with their ends; `with_mark` keeps a byte order mark."""
+def lines_with_ends(stream: Bytes, name: str) -> Iterator[str]:
+    """Yield the lines of a UTF-8 stream with their ends and its byte order mark."""
     for number, line in enumerate(lines_of_bytes(stream, name), start=1):
-        if number == 1 and not with_mark:
-            line = line.removeprefix(codecs.BOM_UTF8)
         yield _text(line, f"{name}, line {number}")
 
 

@@ -253,27 +253,23 @@ def cut(pieces: Sequence[Piece], lengths: Sequence[int]) -> list[tuple[Piece, ..
     Only words are cut within a piece. An end tag between two groups belongs to the first, all other
     markup to the second.
     """
-    groups: list[list[Piece]] = [[]]
-    rooms = iter(lengths)
-    room = next(rooms, 0)
+    ends = list(itertools.accumulate(lengths)) or [0]
+    groups: list[list[Piece]] = [[] for _ in ends]
+    number = done = 0  # the group to fill, and the characters that all groups have
     for piece in pieces:
         is_cut = piece.role is Role.TEXT and piece.raw == piece.text
         start = 0
         while True:
-            if room <= 0 and piece.role is not Role.CLOSE:
-                more = next(rooms, None)
-                if more is not None:
-                    groups.append([])
-                    room += more
-                    continue
+            while done >= ends[number] and number + 1 < len(ends) and piece.role is not Role.CLOSE:
+                number += 1
+            room = ends[number] - done
             if not is_cut or len(piece.text) - start <= room:
                 break
-            groups[-1].append(_stretch(piece, start, start + room))
+            groups[number].append(_stretch(piece, start, start + room))
             start += room
-            room = 0
-        groups[-1].append(_stretch(piece, start, len(piece.text)) if start else piece)
-        room -= len(piece.text) - start
-    groups += [[] for _ in rooms]
+            done += room
+        groups[number].append(_stretch(piece, start, len(piece.text)) if start else piece)
+        done += len(piece.text) - start
     return [tuple(group) for group in groups]
 
 
