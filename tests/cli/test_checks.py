@@ -72,6 +72,7 @@ MISTAKES = [
     ("attention nowhere Hello. --output new.svg", RUN),
     ("attention run Hello. --output old.svg", OUTPUT),
     ("attention run Hello. --output new.gif", "new.gif must end in one of .png, .svg, .html"),
+    ("attention run Hello. --output new.html --kind influence", "must end in .png or .svg"),
     ("attention run Hello. --output new.svg --kind all", "'--kind': 'all' is not one of"),
     ("inspect nowhere", RUN),
     ("inspect run --output text", FOLDER),

@@ -96,6 +96,13 @@ def test_words_of_both_languages_are_hidden_together(translator, pieces):
     np.testing.assert_allclose(both, [without, by_hand(translator, pieces)], atol=1e-4)
 
 
+def test_words_name_a_decision():
+    assert Decision.of(SOURCE, TARGET, "sah/er/es") == SIE._replace(word=2)
+    for words in ("", "sah", "sah/", "kam/er"):
+        with pytest.raises(ValueError, match=r"must be a word of the translation .*er/sie"):
+            Decision.of(SOURCE, TARGET, words)
+
+
 def test_the_picture_has_every_word_and_the_numbers_that_matter(tmp_path):
     words = ("the", "$cat", "it")
     values = np.array([0.01, 2.0, -1.0])

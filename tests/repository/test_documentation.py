@@ -55,6 +55,7 @@ NOT_RUN = {
     "cd export/on_device/native": "test_litert.py runs the C++ sample",
     "g++ -std=c++17 main.cpp": "test_litert.py runs the C++ sample",
     "./translate": "test_litert.py runs the C++ sample",
+    "tfformer attention runs/phrasebook --kind influence": "test_influence.py draws it",
     "cd export/on_device/web": "needs the network; the first web export does the same",
     "tfformer train recipe.yaml --run-dir /shared": "tests/faults/test_lost_workers.py runs it",
     "tfformer train recipe.yaml --run-dir s3://": "tests/faults/test_remote_runs.py runs it",

@@ -39,6 +39,7 @@ KINDS = {
     "decoder": "Decoder self-attention",
     "cross": "Cross-attention",
 }
+NOTE = "Attention shows where a head looks. It is no reason for what the model writes."
 PAGE = ".html"
 SUFFIXES = (".png", ".svg", PAGE)
 TEMPLATE = Path(__file__).with_name("attention.html")
@@ -122,8 +123,10 @@ def _draw_heads(maps: AttentionMaps, path: Path, layer: int | None, head: Head) 
     if axes.size == 1:
         _write_percentages(axes[0, 0], _head_weights(maps, layers[0], heads[0]), cell)
     style: Style = {"fontsize": _font(cell) + 5, "fontweight": "bold", "color": INK}
-    top = 1 + 1.3 / height
+    top = 1 + 1.8 / height
     figure.suptitle(KINDS[maps.kind], y=top, verticalalignment="bottom", **style)
+    note: Style = {"fontsize": max(_font(cell, 0.7), 7), "color": GREY, "ha": "center"}
+    figure.text(0.5, 1 + 1.2 / height, NOTE, verticalalignment="bottom", **note)
     save(figure, path)
 
 
@@ -183,9 +186,11 @@ def _draw_word(maps: AttentionMaps, row: int, path: Path, layer: int, head: Head
     title = f"What “{maps.rows[row].strip(PUNCTUATION)}” looks at"
     where = f"{KINDS[maps.kind]}, layer {layer} of {len(maps.weights)},"
     title_end = _write_title(ax, title, where, left, heads, colours)
+    bottom = max(len(maps.rows), len(maps.columns)) * LINE + 0.1
+    note = ax.text(left, bottom, NOTE, va="center", fontsize=TEXT - 8, color=GREY)
     longest_bar = weights.mean(axis=0).max() * BAR_LENGTH
     bars_end = right + 0.25 + longest_bar + 0.8
-    ax.set_xlim(left - 0.2, max(bars_end, title_end + 0.2))
+    ax.set_xlim(left - 0.2, max(bars_end, title_end + 0.2, left + _width(note) + 0.2))
     figure.set_size_inches(np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim()))
     save(figure, path)
 
@@ -195,7 +200,7 @@ def _word_axes(lines: int) -> tuple[Figure, Axes]:
     figure = empty_figure((8, 8))
     ax = figure.add_axes((0, 0, 1, 1))
     ax.set_axis_off()
-    ax.set_ylim((lines - 1) * LINE + 0.45, -1.6)
+    ax.set_ylim((lines - 1) * LINE + 0.9, -1.6)
     return figure, ax
 
 

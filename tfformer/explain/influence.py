@@ -41,6 +41,26 @@ class Decision(NamedTuple):
     word: int
     alternatives: tuple[str, ...]
 
+    @classmethod
+    def of(cls, source: str, target: str, words: str) -> Decision:
+        """Return the decision that words such as `es/er/sie` name: the word, then its alternatives.
+
+        Raises:
+            ValueError: The word is not in the translation, or there is no alternative.
+
+        Example:
+            >>> Decision.of("It sleeps.", "Es schläft.", "Es/Er/Sie")
+            Decision(source='It sleeps.', target='Es schläft.', word=0, alternatives=('Er', 'Sie'))
+        """
+        word, *alternatives = words.split("/")
+        written = target.split()
+        if word not in written or not all(alternatives) or not alternatives:
+            raise ValueError(
+                f"word={words!r} must be a word of the translation {target!r} with alternatives, "
+                "such as es/er/sie"
+            )
+        return cls(source, target, written.index(word), tuple(alternatives))
+
     def written(self, alternative: str) -> Decision:
         """Return the decision with an alternative in place of its word.
 
