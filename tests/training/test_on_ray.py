@@ -12,8 +12,11 @@ import pytest
 from tfformer.cli.main import main
 from tfformer.config import Config
 from tfformer.run_directory.run import digest_of_settings
-from tfformer.training import on_ray as training
 from tfformer.training.cluster import Cluster, WorkerLostError
+
+ray = pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
+
+from tfformer.training import on_ray as training  # noqa: E402
 
 CONFIG = Config.from_dict({"training": {"strategy": "multi_worker"}})
 
@@ -32,8 +35,6 @@ def command(tmp_path, *options) -> list[str]:
     ],
 )
 def test_a_mistake_is_one_line(tmp_path, capsys, options, message):
-    if options[0] == "--ray":
-        pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
     assert main(command(tmp_path, *options)) == 2
     assert message in capsys.readouterr().err
 
@@ -48,12 +49,14 @@ def test_all_gpus_of_one_machine_need_no_cluster(tmp_path, capsys):
 def cluster(monkeypatch):
     """A cluster of two processors that starts nothing."""
     stub = SimpleNamespace(
+        exceptions=ray.exceptions,
         cluster_resources=lambda: {"CPU": 2.0},
         get=lambda reference: None,
         shutdown=lambda: None,
     )
-    monkeypatch.setattr(training, "connected", lambda address, log_to_driver: stub)
-    monkeypatch.setattr(training, "Head", lambda ray: SimpleNamespace(answer=stub.get))
+    monkeypatch.setattr(training, "ray", stub)
+    monkeypatch.setattr(training, "connected", lambda address, log_to_driver: None)
+    monkeypatch.setattr(training, "Head", lambda ray: SimpleNamespace(answer=ray.get))
     return stub
 
 
@@ -64,7 +67,7 @@ def test_more_workers_than_processors_are_refused(cluster, tmp_path):
 
 def test_a_recipe_for_one_device_is_trained_by_several_workers(cluster, monkeypatch, tmp_path):
     configs = []
-    monkeypatch.setattr(training, "_trained", lambda *arguments: configs.append(arguments[3]) or {})
+    monkeypatch.setattr(training, "_trained", lambda *arguments: configs.append(arguments[2]) or {})
     training.train_on_ray("local", 2, Config(), str(tmp_path))
     assert configs == [CONFIG]
 
@@ -75,35 +78,27 @@ def test_another_run_is_not_continued(cluster, tmp_path):
         training.train_on_ray("local", 2, CONFIG, str(tmp_path))
 
 
-def gone() -> Exception:
-    from tfformer.training.on_ray_job import WorkerGoneError
-
-    return WorkerGoneError("worker 1 is gone")
-
-
 @pytest.mark.parametrize(
     ("error", "expected", "message"),
     [
         (
-            lambda errors: errors.RayTaskError("fit", "", ValueError("the text is another one")),
+            ray.exceptions.RayTaskError("fit", "", ValueError("the text is another one")),
             ValueError,
             "the text is another one",
         ),
         (
-            lambda errors: errors.RayTaskError("fit", "", gone()),
+            ray.exceptions.RayTaskError("fit", "", WorkerLostError("worker 1 is gone")),
             WorkerLostError,
             "3 times in a row a worker was lost before an epoch had ended (worker 1 is gone); see",
         ),
-        (lambda errors: errors.ActorDiedError(), WorkerLostError, "3 times in a row a worker was"),
+        (ray.exceptions.ActorDiedError(), WorkerLostError, "3 times in a row a worker was"),
     ],
 )
 def test_a_failure_is_one_line_and_ends_each_job(
     cluster, monkeypatch, tmp_path, error, expected, message
 ):
-    errors = pytest.importorskip("ray", reason="pip install -e '.[ray]'").exceptions
-
     def get(reference):
-        raise error(errors)
+        raise error
 
     started, killed = [], []
 
@@ -112,67 +107,60 @@ def test_a_failure_is_one_line_and_ends_each_job(
         return started[-1]
 
     monkeypatch.setattr(training, "on_head", start)
-    cluster.get, cluster.kill, cluster.exceptions = get, killed.append, errors
+    cluster.get, cluster.kill = get, killed.append
     with pytest.raises(expected, match=re.escape(message)):
         training.train_on_ray("local", 2, CONFIG, str(tmp_path))
     assert started == killed
 
 
-@pytest.fixture
-def job():
-    """The module that runs Ray Train."""
-    pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
-    from tfformer.training import on_ray_job as training_job
-
-    return training_job
-
-
-def test_a_refusal_counts_before_the_workers_that_see_another_gone(job):
+def test_a_refusal_counts_before_the_workers_that_see_another_gone():
     failures = {0: WorkerLostError("worker 1 is gone"), 1: ValueError("the text is another one")}
-    cause = job.cause_of(job.WorkerGroupError("", failures), 2, 30)
+    cause = training.cause_of(training.WorkerGroupError("", failures), 2, 30)
     assert (type(cause), str(cause)) == (ValueError, "the text is another one")
 
 
-def test_a_dead_worker_counts_before_the_errors_that_follow_from_it(job):
-    died = job.ray.exceptions.ActorDiedError()
-    dead = job.WorkerHealthCheckFailedError("a health check failed", died)
-    cause = job.cause_of(job.WorkerGroupError("", {0: KeyError("socket"), 1: dead}), 2, 30)
-    assert type(cause) is job.WorkerGoneError
+def test_a_dead_worker_counts_before_the_errors_that_follow_from_it():
+    died = training.ray.exceptions.ActorDiedError()
+    dead = training.WorkerHealthCheckFailedError("a health check failed", died)
+    cause = training.cause_of(
+        training.WorkerGroupError("", {0: KeyError("socket"), 1: dead}), 2, 30
+    )
+    assert type(cause) is WorkerLostError
     assert str(cause) == str(died).splitlines()[-1].strip()
 
 
-def test_a_worker_that_is_lost_from_sight_is_named(job):
+def test_a_worker_that_is_lost_from_sight_is_named():
     lost = WorkerLostError("worker 1 (host:2222) cannot be reached any more")
-    assert job.cause_of(job.WorkerGroupError("", {0: lost}), 2, 30) is lost
+    assert training.cause_of(training.WorkerGroupError("", {0: lost}), 2, 30) is lost
 
 
-def test_workers_that_find_no_place_are_a_timeout(job):
+def test_workers_that_find_no_place_are_a_timeout():
     from ray.train.v2._internal.exceptions import WorkerGroupStartupTimeoutError
 
-    late = job.ControllerError(WorkerGroupStartupTimeoutError(2))
-    cause = job.cause_of(late, 2, 0.5)
+    late = training.ControllerError(WorkerGroupStartupTimeoutError(2))
+    cause = training.cause_of(late, 2, 0.5)
     assert type(cause) is TimeoutError
     assert "has not started 2 workers within 0.5 minutes (training.wait_minutes)" in str(cause)
 
 
-def test_a_worker_that_dies_as_it_begins_is_lost(job):
+def test_a_worker_that_dies_as_it_begins_is_lost():
     from ray.train.v2._internal.exceptions import WorkerGroupStartupFailedError
 
-    failed = job.ControllerError(WorkerGroupStartupFailedError("one failed to initialize"))
-    cause = job.cause_of(failed, 2, 30)
-    assert (type(cause), str(cause)) == (job.WorkerGoneError, "one failed to initialize")
+    failed = training.ControllerError(WorkerGroupStartupFailedError("one failed to initialize"))
+    cause = training.cause_of(failed, 2, 30)
+    assert (type(cause), str(cause)) == (WorkerLostError, "one failed to initialize")
 
 
-def test_a_machine_with_another_version_is_refused(job):
-    refused = job.ray.exceptions.RayTaskError("_prepare", "", ValueError("another version"))
-    cause = job.cause_of(job.ControllerError(refused), 2, 30)
+def test_a_machine_with_another_version_is_refused():
+    refused = training.ray.exceptions.RayTaskError("_prepare", "", ValueError("another version"))
+    cause = training.cause_of(training.ControllerError(refused), 2, 30)
     assert (type(cause), str(cause)) == (ValueError, "another version")
 
 
 def losing(run, calls, epochs):
     """Return a training that loses a worker each time, after as many epochs as `epochs` says."""
 
-    def trained(ray, workers, gpus, config, run_dir, resume, init_from):
+    def trained(workers, gpus, config, run_dir, resume, init_from):
         calls.append((resume, init_from))
         if len(calls) > len(epochs):
             return {"epochs": 7}
@@ -268,18 +256,18 @@ class BoundError(Exception):
         (BoundError(object(), "a bug"), RuntimeError, "BoundError('a bug')"),
     ],
 )
-def test_a_worker_raises_errors_that_ray_can_carry(job, monkeypatch, raised, kind, text):
+def test_a_worker_raises_errors_that_ray_can_carry(monkeypatch, raised, kind, text):
     def train(*arguments):
         raise raised
 
     monkeypatch.setattr("tfformer.training.train.train", train)
-    task = job.Task(CONFIG.to_dict(), "run", False, None, ".", "0")
+    task = training.Task(CONFIG.to_dict(), "run", False, None, ".", "0")
     with pytest.raises(kind) as found:
-        job._train({"task": task})
+        training._train({"task": task})
     assert (type(found.value), str(found.value)) == (kind, text)
 
 
-def test_the_workers_variable_is_read_as_that_of_one_by_hand(job, monkeypatch):
+def test_the_workers_variable_is_read_as_that_of_one_by_hand(monkeypatch):
     addresses = ["host1:2222", "host2:2222"]
-    monkeypatch.setenv("TF_CONFIG", job.tf_config(addresses, 1))
+    monkeypatch.setenv("TF_CONFIG", training.tf_config(addresses, 1))
     assert Cluster.from_environment() == Cluster(tuple(addresses), number=1)
