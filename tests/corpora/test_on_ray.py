@@ -127,8 +127,8 @@ def translate(monkeypatch, tmp_path):
 
     stub = SimpleNamespace(exceptions=ray.exceptions, get=get, shutdown=lambda: None)
     monkeypatch.setattr(translating, "ray", stub)
-    monkeypatch.setattr(translating, "connected", lambda address, log_to_driver: None)
-    monkeypatch.setattr(translating, "Head", lambda ray: SimpleNamespace(answer=get))
+    monkeypatch.setattr(translating, "connect", lambda address, log_to_driver: None)
+    monkeypatch.setattr(translating, "Head", lambda: SimpleNamespace(answer=get))
     (tmp_path / "in").mkdir()
     for name in "abcd":
         (tmp_path / "in" / name).write_text("ab\n")
@@ -144,7 +144,7 @@ def translate(monkeypatch, tmp_path):
         stub.wait = lambda references, timeout: (
             ([], references) if next(ends, None) else (references, [])
         )
-        monkeypatch.setattr(translating, "on_head", lambda ray, actor, max_concurrency: job)
+        monkeypatch.setattr(translating, "on_head", lambda actor, max_concurrency: job)
         return translating.translate_parts("local", MODEL, parts, 2, report)
 
     return followed

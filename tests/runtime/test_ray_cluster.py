@@ -7,6 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
+pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
+
 from tfformer.runtime import ray_cluster as connection
 from tfformer.runtime.ray_cluster import Head
 
@@ -20,13 +22,12 @@ def connection_to(address: str, is_client: bool = False) -> SimpleNamespace:
 
 
 def test_an_address_that_is_of_no_cluster_is_left_after_the_limit(monkeypatch):
-    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
     monkeypatch.setattr(connection, "SECONDS_TO_JOIN", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor() as threads:
         answer = threading.Event()
-        monkeypatch.setattr(ray, "init", lambda *_, **__: answer.wait(60))
+        monkeypatch.setattr(connection.ray, "init", lambda *_, **__: answer.wait(60))
         address = f"127.0.0.1:{listening.getsockname()[1]}"
-        joining = threads.submit(connection.connected, address, log_to_driver=False)
+        joining = threads.submit(connection.connect, address, log_to_driver=False)
         with pytest.raises(
             ConnectionError,
             match=rf"^{address} is no Ray cluster \(it has not answered for 0.1 seconds\); begin",
@@ -38,7 +39,8 @@ def test_an_address_that_is_of_no_cluster_is_left_after_the_limit(monkeypatch):
 def test_a_head_that_is_gone_is_an_error_after_some_time(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = f"127.0.0.1:{listening.getsockname()[1]}"
-        head = Head(connection_to(address))
+        monkeypatch.setattr(connection, "ray", connection_to(address))
+        head = Head()
         monkeypatch.setattr(connection, "SECONDS_WITHOUT_HEAD", -1)
         head.check()
     with pytest.raises(ConnectionError, match=rf"head of the Ray cluster \({address}\) has not"):
@@ -49,4 +51,5 @@ def test_a_head_that_is_gone_is_an_error_after_some_time(monkeypatch):
 
 def test_a_client_outside_of_the_cluster_does_not_look(monkeypatch):
     monkeypatch.setattr(connection, "SECONDS_WITHOUT_HEAD", -1)
-    Head(connection_to("192.0.2.1:1", is_client=True)).check()
+    monkeypatch.setattr(connection, "ray", connection_to("192.0.2.1:1", is_client=True))
+    Head().check()

@@ -55,8 +55,10 @@ def cluster(monkeypatch):
         shutdown=lambda: None,
     )
     monkeypatch.setattr(training, "ray", stub)
-    monkeypatch.setattr(training, "connected", lambda address, log_to_driver: None)
-    monkeypatch.setattr(training, "Head", lambda ray: SimpleNamespace(answer=ray.get))
+    monkeypatch.setattr(training, "connect", lambda address, log_to_driver: None)
+    monkeypatch.setattr(
+        training, "Head", lambda: SimpleNamespace(answer=lambda call: stub.get(call))
+    )
     return stub
 
 
@@ -102,7 +104,7 @@ def test_a_failure_is_one_line_and_ends_each_job(
 
     started, killed = [], []
 
-    def start(ray, actor):
+    def start(actor):
         started.append(SimpleNamespace(fit=SimpleNamespace(remote=lambda *arguments: None)))
         return started[-1]
 

@@ -20,7 +20,7 @@ from tfformer.corpora.parts import Part
 from tfformer.corpora.translation import Advance, Counts, translate_part
 from tfformer.corpora.workers import MAX_DEATHS, SECONDS_A_REPORT, Outcomes, Report, WorkersError
 from tfformer.engines import Artifact, Engine
-from tfformer.runtime.ray_cluster import Head, check_version, connected, on_head, reason
+from tfformer.runtime.ray_cluster import Head, check_version, connect, on_head, reason
 from tfformer.version import __version__
 
 AT_ONCE = 8  # calls of the workers that the job answers
@@ -37,7 +37,7 @@ def translate_parts(
     count: int,
     report: Report = lambda counts: None,
 ) -> Counts:
-    """Translate parts on the cluster at an address, see `ray_cluster.connected`.
+    """Translate parts on the cluster at an address, see `ray_cluster.connect`.
 
     Each of the `count` workers loads the model and needs one processor; it waits until one is free.
     The other arguments, the result and the errors are those of `workers.translate_parts`.
@@ -45,7 +45,7 @@ def translate_parts(
     """
     if not parts:
         return Counts()
-    connected(address, log_to_driver=False)
+    connect(address, log_to_driver=False)
     try:
         # No link is followed: the name of a file says whether it is packed.
         absolute = [Part(part.source.absolute(), part.output.absolute()) for part in parts]
@@ -56,8 +56,8 @@ def translate_parts(
 
 def _followed(model: Artifact, parts: Sequence[Part], count: int, report: Report) -> Counts:
     """Start a job on the head, and follow it to its end."""
-    job = on_head(ray, TranslationJob, max_concurrency=AT_ONCE)
-    head = Head(ray)
+    job = on_head(TranslationJob, max_concurrency=AT_ONCE)
+    head = Head()
     outcomes = Outcomes(parts)
     over = False
     running = job.run.remote(model, parts, count, __version__)

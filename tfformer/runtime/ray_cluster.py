@@ -8,6 +8,8 @@ import socket
 import time
 from typing import Any
 
+import ray
+
 from tfformer.storage.timeouts import within
 from tfformer.version import __version__
 
@@ -21,8 +23,8 @@ REMEDY = "begin one with `ray start --head`, and give its address"
 ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 
 
-def connected(address: str, log_to_driver: bool) -> Any:
-    """Connect to a cluster, where TensorFlow has one thread per worker, and return Ray's library.
+def connect(address: str, log_to_driver: bool) -> None:
+    """Connect to a cluster, where TensorFlow has one thread per worker.
 
     Args:
         address: Such as "10.0.0.1:6379" or "ray://10.0.0.1:10001"; "auto" is that of RAY_ADDRESS or
@@ -33,8 +35,6 @@ def connected(address: str, log_to_driver: bool) -> Any:
         ValueError: `address` is malformed.
         ConnectionError: There is no cluster.
     """
-    import ray
-
     if address == "auto":
         address = os.environ.get("RAY_ADDRESS") or address
     if address not in ("auto", "local"):
@@ -52,10 +52,9 @@ def connected(address: str, log_to_driver: bool) -> Any:
     except (OSError, ValueError, RuntimeError) as error:
         cause = reason(error.__cause__ or error)  # such as a missing token
         raise ConnectionError(f"{address} is no Ray cluster ({cause}); {REMEDY}") from None
-    return ray
 
 
-def on_head(ray: Any, actor: type, **options: Any) -> Any:
+def on_head(actor: type, **options: Any) -> Any:
     """Start an actor on the cluster's head, without a processor, and return its handle.
 
     It ends with the connection.
@@ -66,8 +65,7 @@ def on_head(ray: Any, actor: type, **options: Any) -> Any:
 class Head:
     """The head of the cluster to which this process is connected."""
 
-    def __init__(self, ray: Any) -> None:
-        self._ray = ray
+    def __init__(self) -> None:
         is_client = ray.util.client.ray.is_connected()  # which notices it by itself
         self._address = None if is_client else ray.get_runtime_context().gcs_address
         self._answered = time.monotonic()
@@ -75,9 +73,9 @@ class Head:
     def answer(self, reference: Any) -> Any:
         """Wait for the result of a call; ConnectionError if the head does not answer meanwhile."""
         self.check()
-        while not self._ray.wait([reference], timeout=SECONDS_A_LOOK)[0]:
+        while not ray.wait([reference], timeout=SECONDS_A_LOOK)[0]:
             self.check()
-        return self._ray.get(reference)
+        return ray.get(reference)
 
     def check(self) -> None:
         """Raise ConnectionError if nobody has listened at its address for some time."""

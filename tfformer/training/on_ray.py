@@ -36,7 +36,7 @@ from tfformer.runtime.ray_cluster import (
     ONE_THREAD,
     Head,
     check_version,
-    connected,
+    connect,
     on_head,
     reason,
 )
@@ -68,7 +68,7 @@ def train_on_ray(
     """Train on a cluster; after a loss, continue from the last checkpoint.
 
     Args:
-        address: As in `ray_cluster.connected`.
+        address: As in `ray_cluster.connect`.
         workers: Number of workers, each with one processor and its share of the cluster's GPUs.
         config: The recipe; the strategy one_device becomes multi_worker.
         run_dir: As in `train`; on storage that all machines share.
@@ -88,7 +88,7 @@ def train_on_ray(
     config = _for_workers(config)
     if not resume:
         check_free(run_dir)
-    connected(address, log_to_driver=True)
+    connect(address, log_to_driver=True)
     try:
         gpus = _gpus_of_each(workers)
         trained = functools.partial(_trained, workers, gpus, config, run_dir)
@@ -166,8 +166,8 @@ def _trained(
 ) -> dict[str, Any]:
     """Train with new workers until the end or the first failure."""
     task = Task(config.to_dict(), run_dir, resume, init_from, os.getcwd(), __version__)
-    head = Head(ray)
-    job = on_head(ray, TrainingJob)
+    head = Head()
+    job = on_head(TrainingJob)
     try:
         return head.answer(job.fit.remote(task, workers, gpus, config.training.wait_minutes))
     except ray.exceptions.RayTaskError as error:
