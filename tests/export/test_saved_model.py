@@ -529,6 +529,7 @@ def test_float16_begins_with_the_token_of_a_language(tmp_path):
         assert measured["identical"] > measured["sentences"] / 2
 
 
+@pytest.mark.nightly
 def test_an_artefact_that_translates_differently_is_not_kept(tiny_run, tmp_path, monkeypatch):
     def broken(model, dtype):
         cast = type(model).from_config(model.get_config())

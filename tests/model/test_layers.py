@@ -195,7 +195,7 @@ def test_arguments_of_keras_do_as_in_its_own_layer_before_and_after_a_file(argum
         reference.set_weights(model.get_weights())
     for each in (model, reference):
         optimizer, loss = keras.optimizers.SGD(2.0), keras.losses.MeanSquaredError()
-        each.compile(optimizer, loss, jit_compile=False)
+        each.compile(optimizer, loss, run_eagerly=True)
     expected = [float(reference.train_on_batch(PADDED, np.ones((2, 16)))) for _ in range(3)]
     losses = [float(model.train_on_batch(PADDED, np.ones((2, 16)))) for _ in range(3)]
     assert losses == pytest.approx(expected, rel=1e-5)

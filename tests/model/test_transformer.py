@@ -70,9 +70,10 @@ def sizes(d_model, num_layers, vocab_size, d_ff):
 # Composition and size
 
 
-@each_tie
-@each_norm
-@pytest.mark.parametrize("output_bias", [False, True])
+@pytest.mark.parametrize(
+    ("tie", "norm", "output_bias"),
+    [("none", "post", True), ("output", "pre", False), ("all", "marian", True)],
+)
 def test_logits_are_embeddings_positions_layers_and_the_transposed_embedding(
     tie, norm, output_bias
 ):
@@ -300,10 +301,9 @@ def test_dropout_acts_in_training_alone_and_on_embeddings_plus_positions():
 # Cached decoding
 
 
-@each_tie
 @each_norm
-def test_cached_decoding_equals_uncached(tie, norm):
-    model = small(tie, norm=norm, num_layers=1, num_decoder_layers=2, dialect={"output_bias": True})
+def test_cached_decoding_equals_uncached(norm):
+    model = small(norm=norm, num_layers=1, num_decoder_layers=2, dialect={"output_bias": True})
     expected = model(INPUTS)
     memory, cache = model.encode_and_project(SOURCE), model.decoder.empty_cache(3, 8)
     for step in range(6):
