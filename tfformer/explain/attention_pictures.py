@@ -29,7 +29,6 @@ from tfformer.storage.whole_files import write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.text import Text
 
 Head = int | str | None  # a number from 1, "mean", or None for every head
@@ -116,7 +115,8 @@ def _draw_heads(maps: AttentionMaps, path: Path, layer: int | None, head: Head) 
     figure.subplots_adjust(left=0, right=1, bottom=0, top=1, wspace=1 / columns, hspace=2 / rows)
     for row, number in zip(axes, layers, strict=True):
         for ax, one in zip(row, heads, strict=True):
-            _heat_map(ax, _head_weights(maps, number, one), cell)
+            ax.imshow(_head_weights(maps, number, one), cmap="Blues", vmin=0, vmax=1)
+            draw_grid(ax, (rows, columns), cell)
             title = f"layer {number}, {_head_name(one)}"
             ax.set_title(title, fontsize=max(_font(cell), 7), color=INK)
     _label(axes, maps, cell)
@@ -128,12 +128,6 @@ def _draw_heads(maps: AttentionMaps, path: Path, layer: int | None, head: Head) 
     note: Style = {"fontsize": max(_font(cell, 0.7), 7), "color": GREY, "ha": "center"}
     figure.text(0.5, 1 + 1.2 / height, NOTE, verticalalignment="bottom", **note)
     save(figure, path)
-
-
-def _heat_map(ax: Axes, weights: np.ndarray, cell: float) -> None:
-    """Draw weights (R, C) as an image, white for 0 and dark for 1."""
-    ax.imshow(weights, cmap="Blues", vmin=0, vmax=1)
-    draw_grid(ax, weights.shape, cell)
 
 
 def _label(axes: np.ndarray, maps: AttentionMaps, cell: float) -> None:
@@ -177,7 +171,11 @@ def _draw_word(maps: AttentionMaps, row: int, path: Path, layer: int, head: Head
     heads = _heads(maps.weights.shape[1], head)
     weights = np.stack([_head_weights(maps, layer, one)[row] for one in heads])  # (heads, C)
     colours = _colours(len(heads))
-    figure, ax = _word_axes(max(len(maps.rows), len(maps.columns)))
+    figure = empty_figure((8, 8))
+    ax = figure.add_axes((0, 0, 1, 1))  # in inches; the first line of words is at y = 0
+    ax.set_axis_off()
+    lines = max(len(maps.rows), len(maps.columns))
+    ax.set_ylim((lines - 1) * LINE + 0.9, -1.6)
     most = int(weights.mean(axis=0).argmax())
     left = _write_words(ax, maps.rows, 0.0, "right", {row})
     right = _write_words(ax, maps.columns, CURVE_WIDTH, "left", {most})
@@ -193,15 +191,6 @@ def _draw_word(maps: AttentionMaps, row: int, path: Path, layer: int, head: Head
     ax.set_xlim(left - 0.2, max(bars_end, title_end + 0.2, left + _width(note) + 0.2))
     figure.set_size_inches(np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim()))
     save(figure, path)
-
-
-def _word_axes(lines: int) -> tuple[Figure, Axes]:
-    """Return axes that fill a figure, in inches; the first line of words is at y = 0."""
-    figure = empty_figure((8, 8))
-    ax = figure.add_axes((0, 0, 1, 1))
-    ax.set_axis_off()
-    ax.set_ylim((lines - 1) * LINE + 0.9, -1.6)
-    return figure, ax
 
 
 def _write_words(ax: Axes, words: Sequence[str], x: float, align: str, bold: set[int]) -> float:

@@ -1,5 +1,6 @@
 """A run as text: progress, recipe, vocabulary, layers and files."""
 
+import textwrap
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -114,7 +115,7 @@ def _recipe(run: Run) -> str:
         width=110,
         allow_unicode=True,  # symbols such as ⟦1⟧ as they are
     )
-    return f"Recipe\n{_indented(text)}"
+    return f"Recipe\n{textwrap.indent(text.rstrip(), '  ')}"
 
 
 def _vocabulary(config: Config, tokenizers: Tokenizers) -> str:
@@ -154,7 +155,3 @@ def _size(count: int) -> str:
         if count >= 1000**power:
             return f"{count / 1000**power:.1f} {unit}"
     return f"{count / 1000:.1f} kB"
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"  {line}" for line in text.splitlines())

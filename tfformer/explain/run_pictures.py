@@ -47,13 +47,14 @@ def draw(run: Run, folder: str | Path) -> Iterator[Path]:
     Before the end of the first epoch there is no picture of training.
 
     Raises:
-        FileExistsError: Before the first picture: `folder` is a file, or has one of the files of
-            NAMES.
+        FileExistsError: Before the first picture: `folder` has one of the files of NAMES.
         ValueError: Matplotlib is not installed.
     """
     folder = Path(folder)
     paths = [folder / name for name in NAMES]
-    _check_free(folder, paths)
+    for path in paths:
+        if path.exists():
+            raise FileExistsError(f"{path} exists already; choose another --output, or delete it")
     config = run.config
     history = run.history()
     empty_figure((1, 1))  # without matplotlib there is no folder either
@@ -74,14 +75,6 @@ def draw(run: Run, folder: str | Path) -> Iterator[Path]:
     yield positions
     draw_masks(masks, config.model.has_encoder)
     yield masks
-
-
-def _check_free(folder: Path, paths: Sequence[Path]) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise FileExistsError(f"{folder} is a file, not a folder; choose another --output")
-    for path in paths:
-        if path.exists():
-            raise FileExistsError(f"{path} exists already; choose another --output, or delete it")
 
 
 # --- The training -------------------------------------------------------------------------------

@@ -329,20 +329,15 @@ def _with_lost_copies(
     target: Sequence[Character], lost: Set[str], pairs: _Pairs
 ) -> list[Character]:
     """Insert protected words that the translation lost between two words."""
-    places: defaultdict[int, list[str]] = defaultdict(list)
+    ends = {len(pairs.source) - 1: len(target), 0: 0}  # of a word that ends or begins the sentence
+    inserted: defaultdict[int, list[Character]] = defaultdict(list)
     for place, name in enumerate(pairs.source):
-        if name not in lost:
-            continue
-        if place == 0:
-            places[0].append(name)
-        elif place == len(pairs.source) - 1:
-            places[len(target)].append(name)
-        else:
-            places[pairs.word_end(place)].append(name)
+        if name in lost:
+            end = ends[place] if place in ends else pairs.word_end(place)
+            inserted[end].append(Character(name, -1))
     found = []
     for place in range(len(target) + 1):
-        found += [Character(name, -1) for name in places[place]]
-        found += target[place : place + 1]
+        found += [*inserted[place], *target[place : place + 1]]
     return found
 
 
