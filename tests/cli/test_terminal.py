@@ -71,9 +71,6 @@ def test_an_output_file_appears_when_everything_is_written(tmp_path):
         output_file(str(path)),
     ):
         pass
-    with output_file(str(path), overwrite=True) as output:
-        output.write("new")
-    assert path.read_text() == "new"
 
 
 def read_until(terminal: int, end: bytes, seconds: float = 120) -> bytes:

@@ -47,12 +47,11 @@ def test_a_corpus_does_not_follow_links(whole, tmp_path):
     check_without("files outside touched", left == dict.fromkeys(whole, "mine"), left)
 
 
-def test_an_output_that_is_a_link_is_replaced(tmp_path, tiny_run):
+def test_an_output_that_is_a_link_is_refused(tmp_path, tiny_run):
     (tmp_path / "outside").write_text("mine")
     (tmp_path / "text").write_text("The animal is tired.\n")
     os.symlink(tmp_path / "outside", tmp_path / "output")
-    arguments = ["translate", str(tiny_run), "--input", str(tmp_path / "text"), "--overwrite"]
-    assert main([*arguments, "--output", str(tmp_path / "output")]) == 0
-    assert not (tmp_path / "output").is_symlink()
+    arguments = ["translate", str(tiny_run), "--input", str(tmp_path / "text")]
+    assert main([*arguments, "--output", str(tmp_path / "output")]) == 2
     left = (tmp_path / "outside").read_text()
     check_without("files outside touched", left == "mine", left)

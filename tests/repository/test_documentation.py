@@ -150,6 +150,8 @@ def workplace(tiny_run, counting_run, tmp_path_factory) -> Path:
     checkpoint("A", folder).rename(folder / "opus-mt-en-de")
     import_model(folder / "opus-mt-en-de", folder / "runs" / "opus")
     shutil.make_archive(str(folder / "opus-2020-02-26"), "zip", folder / "opus-mt-en-de")
+    both = [phrasebook.pairs("train")[0].source, phrasebook.pairs("train")[0].target]
+    (folder / "text.en-de").write_text("".join(f"{line.lower()}\n" for line in both))
     multilingual = checkpoint("M2M", folder).rename(folder / "m2m100_418M")
     import_model(multilingual, folder / "runs" / "m2m", **languages("M2M"))
     for link in ("export", "scripts", "examples", "pyproject.toml"):

@@ -29,6 +29,7 @@ class Choices(NamedTuple):
             `REWRITES`.
         source_language: The language that a multilingual model is to translate from.
         target_language: The language that it is to translate into.
+        trim: The path of a text to whose pieces the vocabulary is cut; None for all pieces.
     """
 
     positions: str = "auto"
@@ -36,6 +37,7 @@ class Choices(NamedTuple):
     normalize: str = "none"
     source_language: str | None = None
     target_language: str | None = None
+    trim: str | None = None
 
     def check(self) -> None:
         """Raise ValueError if a choice is unknown."""

@@ -48,6 +48,11 @@ def write_checkpoint(
     opened = Run.open(run)
     opened.check_architecture("encoder-decoder")
     opened.check_finished()
+    if "trimmed" in read_record(opened):
+        raise ValueError(
+            f"{opened.path} has a trimmed vocabulary, which {name} has no files for; import the "
+            "model without --trim"
+        )
     is_multilingual = read_record(opened).get("family") == "m2m100"
     if is_multilingual and name == "marian":
         raise ValueError(

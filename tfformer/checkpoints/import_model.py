@@ -16,6 +16,7 @@ from tfformer.checkpoints.hugging_face import reader as hugging_face
 from tfformer.checkpoints.marian import reader as marian
 from tfformer.checkpoints.provenance import check_stated_digests, origin_of
 from tfformer.checkpoints.text_normalization import REWRITES
+from tfformer.checkpoints.trimming import trim as trimmed
 from tfformer.storage.whole_files import temporary_folder
 
 WEIGHTS = (".npz", ".bin", ".safetensors")  # some are zips themselves
@@ -30,6 +31,7 @@ def import_model(
     source_language: str | None = None,
     target_language: str | None = None,
     revision: str | None = None,
+    trim: str | None = None,
 ) -> Path:
     """Write another toolkit's translation model as a run directory.
 
@@ -49,6 +51,8 @@ def import_model(
             translates from unless told otherwise, such as "en" or "eng_Latn".
         target_language: The language that it translates into.
         revision: The branch, tag or commit of a model of the hub; None for `main`.
+        trim: The path of a text in both languages, to whose pieces the vocabulary is cut. Sentences
+            whose pieces remain, and whose translation's pieces remain, are translated as before.
 
     Returns:
         The run directory, for `Translator.load` and everything else that takes a run.
@@ -66,7 +70,7 @@ def import_model(
             ...
         ValueError: nowhere is neither a folder nor a zip; ...
     """
-    choices = Choices(positions, untied, normalize, source_language, target_language)
+    choices = Choices(positions, untied, normalize, source_language, target_language, trim)
     with checkpoint_at(path, run_dir, choices, revision) as checkpoint:
         from tfformer.checkpoints.run_writer import write_run
 
@@ -134,11 +138,12 @@ def _read(folder: Path, origin: Path, choices: Choices) -> Checkpoint:
                     f"{origin} is no multilingual model with tokens of languages; leave out "
                     "--languages"
                 )
-            return dataclasses.replace(
+            found = dataclasses.replace(
                 found,
                 rewrites=REWRITES[choices.normalize],
                 provenance=origin_of(folder, origin),
             )
+            return found if choices.trim is None else trimmed(found, choices.trim)
     raise ValueError(
         f"{origin} holds no model that can be imported: neither config.json of Hugging Face nor "
         "an .npz or .bin of Marian"

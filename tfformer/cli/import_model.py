@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tfformer.cli.options import NewFolder, examples, languages
+from tfformer.cli.options import TEXT_FILE, NewFolder, examples, languages
 from tfformer.cli.terminal import load_tensorflow
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     epilog=examples(
         [
             "tfformer import Helsinki-NLP/opus-mt-en-de --run-dir runs/opus",
-            "tfformer import m2m100_418M --run-dir runs/m2m --languages en de",
+            "tfformer import facebook/m2m100_418M --run-dir runs/m2m --languages en de "
+            "--trim text.en-de",
         ]
     ),
 )
@@ -43,6 +44,12 @@ if TYPE_CHECKING:
     default="none",
     help="Rewrite punctuation and blanks first, as OPUS-MT prepares a text.",
 )
+@click.option(
+    "--trim",
+    type=TEXT_FILE,
+    metavar="TEXT",
+    help="Keep only the pieces that this text needs, which has both languages.",
+)
 @languages
 def import_model(
     model: str,
@@ -50,6 +57,7 @@ def import_model(
     revision: str | None,
     positions: str,
     normalize: str,
+    trim: str | None,
     languages: tuple[str | None, str | None],
 ) -> None:
     """Turn another toolkit's model (Marian, M2M100, NLLB) into a run.
@@ -66,6 +74,7 @@ def import_model(
         normalize=normalize,
         source_language=source_language,
         target_language=target_language,
+        trim=trim,
     )
     with checkpoint_at(model, run_dir, choices, revision) as checkpoint:
         load_tensorflow()
@@ -82,4 +91,13 @@ def _summary(checkpoint: Checkpoint) -> str:
     beam_size = checkpoint.decoding.beam_size
     search = "greedy search" if beam_size == 1 else f"{beam_size} beams"
     licence = checkpoint.provenance["licence"]
-    return f"{checkpoint.family}, {languages}, {search}, licence: {licence}"
+    summary = f"{checkpoint.family}, {languages}, {search}, licence: {licence}"
+    trimmed = checkpoint.provenance.get("trimmed")
+    return f"{summary}\n{_sizes(**trimmed)}" if trimmed else summary
+
+
+def _sizes(pieces: list[int], bytes: list[int], coverage: float) -> str:
+    """Say what trimming has saved."""
+    counts = " to ".join(f"{count:,}" for count in pieces)
+    sizes = " to ".join(f"{count / 1e6:,.1f}" for count in bytes)
+    return f"trimmed: {counts} pieces, {sizes} MB of weights; {coverage:.2%} of the text is covered"

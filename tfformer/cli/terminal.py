@@ -87,8 +87,8 @@ def typed_lines() -> Iterator[str]:
         yield line
 
 
-def check_new_file(path: str | None, overwrite: bool = False) -> None:
-    """Raise FileExistsError if `path` exists and must not be replaced.
+def check_new_file(path: str | None) -> None:
+    """Raise FileExistsError if `path` exists.
 
     None is standard output.
     """
@@ -96,22 +96,22 @@ def check_new_file(path: str | None, overwrite: bool = False) -> None:
         return
     if Path(path).is_dir():
         raise FileExistsError(f"{path} exists already and is a folder; choose another --output")
-    if Path(path).exists() and not overwrite:
+    if Path(path).exists():
         raise FileExistsError(f"{path} exists already; choose another --output, or delete it")
     if not Path(path).parent.is_dir():
         raise FileNotFoundError(f"there is no folder {Path(path).parent}; make it first")
 
 
 @contextlib.contextmanager
-def output_file(path: str | None, overwrite: bool = False) -> Iterator[TextIO]:
+def output_file(path: str | None) -> Iterator[TextIO]:
     """Yield a file that appears whole when the block ends well, or standard output.
 
-    An existing file is an error unless `overwrite` is true.
+    An existing file is an error.
     """
     if path is None:
         yield sys.stdout
         return
-    check_new_file(path, overwrite)
+    check_new_file(path)
     with whole_file(Path(path)) as temporary, temporary.open("w", encoding="utf-8") as file:
         yield file
 

@@ -57,7 +57,6 @@ class Options(NamedTuple):
     run: str
     input: str | None
     output: str | None
-    overwrite: bool
     workers: int | None
     ray: str | None
     format: str | None
@@ -92,7 +91,6 @@ class Options(NamedTuple):
     metavar="F",
     help="File to write; with --workers or --ray a folder. Default: standard output.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
 @click.option(
     "--workers",
     type=AT_LEAST_1,
@@ -132,7 +130,7 @@ def translate(**values: object) -> None:
         run_folder(options.run)
     if options.input is not None:
         TEXT_FILE.convert(options.input, None, click.get_current_context())
-    check_new_file(options.output, options.overwrite)
+    check_new_file(options.output)
     is_typed = options.input is None and sys.stdin.isatty()
     format = _checked_format(options, is_typed)
     if format == "lines":
@@ -184,7 +182,7 @@ def _check_export_options(export: str) -> None:
 def _translate_lines(options: Options, is_typed: bool) -> None:
     with (
         _line_stream(options, is_typed) as stream,
-        output_file(options.output, options.overwrite) as output,
+        output_file(options.output) as output,
         Progress(output) as progress,
     ):
         if is_typed:
@@ -271,7 +269,7 @@ def _translate_text(options: Options, format: str, is_typed: bool) -> None:
     keep = list(input_lines(options.keep)) if options.keep else []
     with (
         _text_translator(options, keep, is_typed) as texts,
-        output_file(options.output, options.overwrite) as output,
+        output_file(options.output) as output,
         Progress(output) as progress,
     ):
         if is_typed:
@@ -370,7 +368,7 @@ def _checked_files(options: Options) -> tuple[str, str]:
     """Return the pattern and the folder; raise ValueError for an option that a corpus lacks."""
     if options.input is None or options.output is None:
         raise ValueError("--workers and --ray translate files: give --input PATTERN --output DIR")
-    whole_texts = ("keep", "format", "overwrite", "languages")
+    whole_texts = ("keep", "format", "languages")
     for name in (*LINES_ONLY, "length_penalty", *whole_texts):
         if _is_given(name):
             raise ValueError(

@@ -1,0 +1,151 @@
+"""A trimmed vocabulary: sentences of kept pieces are translated as before."""
+
+import itertools
+import json
+
+import h5py
+import numpy as np
+import pytest
+from support.marian_checkpoints import checkpoint, languages
+
+from tfformer.checkpoints.export_model import write_checkpoint
+from tfformer.checkpoints.hugging_face.weights import SAFETENSORS
+from tfformer.checkpoints.import_model import import_model
+from tfformer.checkpoints.tensor_files import read_safetensors, write_safetensors
+from tfformer.cli.main import main
+from tfformer.data import phrasebook
+from tfformer.inference.translator import Translator
+from tfformer.run_directory import Run
+from tfformer.special_ids import END_ID, PAD_ID
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*max_length 200$")
+
+NAMES = ["A", "C", "M2M"]  # shared and separate unigram vocabularies; BPE
+LINES = 12  # of the text, so that some pieces are dropped
+
+
+def sentences() -> tuple[list[str], list[str]]:
+    """Short sentences and their translations, in the letters that the fixtures know."""
+    pairs = [(one.source.lower(), one.target.lower()) for one in phrasebook.pairs("train")]
+    short = [pair for pair in dict.fromkeys(pairs) if len(pair[0]) < 40]
+    return [source for source, _ in short], [target for _, target in short]
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    path = tmp_path_factory.mktemp("text") / "text"
+    lines = [line for side in sentences() for line in side[:LINES]]
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def give_pieces(translator: Translator) -> Translator:
+    """Let translations be their pieces with blanks between them."""
+    tokenizer = translator.tokenizers.target
+
+    def decode(rows):
+        ended = (itertools.takewhile(lambda one: one not in (PAD_ID, END_ID), row) for row in rows)
+        return [" ".join(tokenizer.pieces(list(row))) for row in ended]
+
+    tokenizer.decode = decode
+    return translator
+
+
+def imported(name, folder, run, text=None) -> Translator:
+    trim = None if text is None else str(text)
+    path = import_model(folder / name, folder / run, trim=trim, **languages(name))
+    return give_pieces(Translator.load(path))
+
+
+def vocabulary(tokenizer) -> set[str]:
+    return set(tokenizer.pieces(range(tokenizer.vocab_size)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_1000_of_1000_sentences_of_kept_pieces_are_translated_as_before(name, tmp_path, text):
+    checkpoint(name, tmp_path)
+    whole = imported(name, tmp_path, "whole")
+    trimmed = imported(name, tmp_path, "trimmed", text)
+    kept = [vocabulary(trimmed.tokenizers.source), vocabulary(trimmed.tokenizers.target)]
+    assert len(kept[1]) < whole.tokenizers.target.vocab_size
+    texts = sentences()[0][:4000]
+    cutter = whole.tokenizers.source
+    expected = {}
+    for text_, found in zip(texts, whole.translate(texts, beam_size=1), strict=True):
+        pieces = cutter.pieces(cutter.encode([text_])[0])
+        if kept[0].issuperset(pieces) and kept[1].issuperset(found.split()):
+            expected[text_] = found
+    expected = dict(itertools.islice(expected.items(), 1000))
+    assert len(expected) == 1000
+    assert trimmed.translate([*expected], beam_size=1) == [*expected.values()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["A", "M2M"])
+def test_beams_are_equal_if_the_dropped_pieces_are_never_likely(name, tmp_path, text):
+    folder = checkpoint(name, tmp_path)
+    trimmed = imported(name, tmp_path, "trimmed", text)
+    described = json.loads((tmp_path / "trimmed" / "imported.json").read_text())["target"]
+    dropped = set(range(described["size"])) - set(described["rows"])
+    tensors = {key: np.array(one) for key, one in read_safetensors(folder / SAFETENSORS).items()}
+    bias = tensors.setdefault("final_logits_bias", np.zeros((1, described["size"]), np.float32))
+    bias[0, sorted(dropped)] = -1e4
+    write_safetensors(folder / SAFETENSORS, tensors)
+    whole = imported(name, tmp_path, "whole")
+    kept = vocabulary(trimmed.tokenizers.source)
+    cutter = whole.tokenizers.source
+    texts = [
+        one for one in sentences()[0] if kept.issuperset(cutter.pieces(cutter.encode([one])[0]))
+    ][:200]
+    for found, wanted in zip(trimmed.n_best(texts, 4), whole.n_best(texts, 4), strict=True):
+        assert [text_ for text_, _ in found] == [text_ for text_, _ in wanted]
+        scores = [score for _, score in wanted]
+        np.testing.assert_allclose([score for _, score in found], scores, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["A", "M2M"])
+def test_the_verb_prints_the_sizes(name, tmp_path, text, capsys):
+    folder = checkpoint(name, tmp_path)
+    words = ["--trim", str(text)]
+    if languages(name):
+        words += ["--languages", *languages(name).values()]
+    assert main(["import", str(folder), "--run-dir", str(tmp_path / "run"), *words]) == 0
+    line = capsys.readouterr().err.splitlines()[-1]
+    tokenizer = Run.open(tmp_path / "run").tokenizers.target
+    record = json.loads((tmp_path / "run" / "imported.json").read_text())["trimmed"]
+    assert record["pieces"][1] == tokenizer.vocab_size
+    assert f"to {tokenizer.vocab_size} pieces, " in line
+    assert line.endswith(f"{record['coverage']:.2%} of the text is covered")
+    with h5py.File(tmp_path / "run" / "best.weights.h5") as file:
+        sizes = []
+        file.visititems(lambda _, item: sizes.append(getattr(item, "size", 0)))
+    assert record["bytes"][1] == 4 * sum(sizes)
+
+
+def test_only_the_two_languages_remain(tmp_path, text):
+    run = import_model(
+        checkpoint("M2M", tmp_path), tmp_path / "run", trim=str(text), **languages("M2M")
+    )
+    assert Run.open(run).with_languages("de", "en").languages == ["de", "en"]
+    with pytest.raises(ValueError, match="the model has en, de"):
+        Run.open(run).with_languages("fr", "en")
+
+
+def test_a_text_of_another_alphabet_and_an_empty_text_are_refused(tmp_path):
+    folder = checkpoint("A", tmp_path)
+    greek = tmp_path / "greek"
+    greek.write_text("\u03b1\u03b2\u03b3 \u03b4\u03b5\u03b6\n")
+    with pytest.raises(ValueError, match=r"contains \d+\.\d% of the pieces of .*needs 98%"):
+        import_model(folder, tmp_path / "run", trim=str(greek))
+    greek.write_text("\n")
+    with pytest.raises(ValueError, match="contains no text"):
+        import_model(folder, tmp_path / "run", trim=str(greek))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("format", ["hugging_face", "marian"])
+def test_no_other_toolkit_gets_a_trimmed_vocabulary(tmp_path, text, format):
+    run = import_model(checkpoint("A", tmp_path), tmp_path / "run", trim=str(text))
+    with pytest.raises(ValueError, match="trimmed vocabulary"):
+        write_checkpoint(run, tmp_path / "out", format)

@@ -1,0 +1,167 @@
+"""Cut the vocabulary of a checkpoint to the pieces that a text needs.
+
+A sentence whose pieces remain is cut into the same pieces as before. A unigram model takes the best
+of all segmentations, and the best remains. BPE merges neighbours by rank, so the pieces that a
+kept piece is merged from are kept, too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+
+from sentencepiece import sentencepiece_model_pb2
+
+from tfformer.checkpoints.checkpoint import Checkpoint, Vocabulary
+from tfformer.checkpoints.text_normalization import Rewrites
+from tfformer.checkpoints.vocabulary import SPECIAL, RowOrder
+from tfformer.checkpoints.weight_names import SOURCE, Table
+from tfformer.data.piece_tokenizer import CODE, parse_sentencepiece
+from tfformer.data.sources import read_lines
+
+COVERAGE = 0.98  # of the text's pieces, at least; with less, the text is of another language
+CHUNK = 10_000  # lines
+NORMAL = 1  # SentencePiece's type of a piece that is text
+UNIGRAM, BPE = 1, 2  # SentencePiece's types of models
+
+
+def trim(checkpoint: Checkpoint, text: str) -> Checkpoint:
+    """Return the checkpoint with the vocabulary of a text.
+
+    The special tokens, the codes of languages, and the tokens of the checkpoint's two languages
+    remain. Provenance tells the sizes and the coverage under "trimmed".
+
+    Args:
+        checkpoint: A checkpoint with its whole vocabulary.
+        text: The path of a text in the source and the target language, one sentence per line.
+
+    Raises:
+        ValueError: The text is empty, or less than `COVERAGE` of its pieces are in the vocabulary.
+    """
+    sides = [checkpoint.source, checkpoint.target]
+    needed, coverage = _needed_pieces(sides, checkpoint.rewrites, text)
+    if coverage < COVERAGE:
+        raise ValueError(
+            f"the vocabulary contains {coverage:.1%} of the pieces of {text}, but --trim needs "
+            f"{COVERAGE:.0%}; give a text in the languages of the model"
+        )
+    if checkpoint.shares_vocabulary:
+        kept = _closed(needed[0] | needed[1], sides)
+        source, target = (_cut(side, kept) for side in sides)
+    else:
+        source, target = (
+            _cut(side, _closed(own, [side])) for side, own in zip(sides, needed, strict=True)
+        )
+    if checkpoint.target is checkpoint.source:
+        target = source
+    found = dataclasses.replace(checkpoint, source=source, target=target)
+    record = {
+        "pieces": [len(one.target.order.rows) for one in (checkpoint, found)],
+        "bytes": [_bytes(one) for one in (checkpoint, found)],
+        "coverage": round(coverage, 6),
+    }
+    return dataclasses.replace(found, provenance={**found.provenance, "trimmed": record})
+
+
+def _needed_pieces(
+    sides: list[Vocabulary], rewrites: Rewrites, text: str
+) -> tuple[list[set[str]], float]:
+    """Return the pieces that each side cuts a text into, and the share of known pieces.
+
+    The text has both languages, so the side that knows more of a line counts.
+    """
+    processors = [parse_sentencepiece(side.model, "the tokenizer") for side in sides]
+    known = [set(side.pieces) for side in sides]
+    needed: list[set[str]] = [set(), set()]
+    total = unknown = 0
+    for lines in _chunks(read_lines(text)):
+        for pattern, replacement in rewrites:
+            lines = [re.sub(pattern, replacement, line) for line in lines]
+        rows = [processor.encode(lines, out_type=str) for processor in processors]
+        for pair in zip(*rows, strict=True):
+            counts = []
+            for pieces, own, found in zip(pair, known, needed, strict=True):
+                found.update(pieces)
+                counts.append((sum(piece not in own for piece in pieces), len(pieces)))
+            lacking, length = min(counts)
+            unknown += lacking
+            total += length
+    if not total:
+        raise ValueError(f"{text} contains no text; give sentences of both languages")
+    return needed, 1 - unknown / total
+
+
+def _chunks(lines: Iterable[str]) -> Iterator[list[str]]:
+    remaining = iter(lines)
+    while chunk := list(itertools.islice(remaining, CHUNK)):
+        yield chunk
+
+
+def _closed(kept: set[str], sides: list[Vocabulary]) -> set[str]:
+    """Return pieces, their characters, and all pieces that BPE merges them from."""
+    kept = kept | {character for piece in kept for character in piece}
+    for side in sides:
+        kept |= {piece for piece in side.pieces if CODE.fullmatch(piece)}
+        kept |= {side.prefix} if side.prefix else set()
+    models = [sentencepiece_model_pb2.ModelProto.FromString(side.model) for side in sides]  # type: ignore[attr-defined]
+    for model in models:
+        if model.trainer_spec.model_type == BPE:
+            scores = {piece.piece: piece.score for piece in model.pieces}
+            kept = kept.union(*(_merged(piece, scores) for piece in kept))
+        elif model.trainer_spec.model_type == UNIGRAM:  # the worst decides the unknown's score
+            texts = [piece for piece in model.pieces if piece.type == NORMAL]
+            kept.add(min(texts, key=lambda piece: piece.score).piece)
+    return kept
+
+
+def _merged(piece: str, scores: dict[str, float]) -> set[str]:
+    """Return the pieces that BPE makes on its way from characters to a piece.
+
+    Example:
+        >>> sorted(_merged("abc", {"bc": -1.0, "abc": -2.0, "ab": -3.0}))
+        ['abc', 'bc']
+    """
+    parts = list(piece)
+    made: set[str] = set()
+    while True:
+        pairs = [first + second for first, second in itertools.pairwise(parts)]
+        known = [place for place, pair in enumerate(pairs) if pair in scores]
+        if not known:
+            return made
+        best = max(known, key=lambda place: (scores[pairs[place]], -place))
+        parts[best : best + 2] = [pairs[best]]
+        made.add(pairs[best])
+
+
+def _cut(side: Vocabulary, kept: set[str]) -> Vocabulary:
+    """Return a vocabulary with the kept pieces, in their order, and its SentencePiece model."""
+    model = sentencepiece_model_pb2.ModelProto.FromString(side.model)  # type: ignore[attr-defined]
+    special = {piece.piece for piece in model.pieces if piece.type != NORMAL}
+    pieces = [piece for piece in model.pieces if piece.piece in kept | special]
+    del model.pieces[:]
+    model.pieces.extend(pieces)
+    model.trainer_spec.vocab_size = len(pieces)
+    rows = side.order.rows
+    others = [
+        row for row in rows[SPECIAL:] if row is not None and side.pieces[row] in kept | special
+    ]
+    return dataclasses.replace(
+        side,
+        model=model.SerializeToString(),
+        order=RowOrder((*rows[:SPECIAL], *others), side.order.foreign_size),
+        languages=[piece for piece in side.languages if piece in kept],
+    )
+
+
+def _bytes(checkpoint: Checkpoint) -> int:
+    """Return the size of a checkpoint's weights in float32."""
+    count = 0
+    for place, tensor in checkpoint.tensors.items():
+        size = tensor.size
+        if isinstance(place, Table):
+            side = checkpoint.source if place == SOURCE else checkpoint.target
+            size = size // len(tensor) * len(side.order.rows)
+        count += size
+    return 4 * count
