@@ -42,12 +42,7 @@ def read_beam(outputs: Outputs) -> list[Scored]:
 
 
 def random_samples(model: TextModel, ids: Sequence[int]) -> list[str]:
-    """Return sentences of one piece to twice as many as the model takes, always the same.
-
-    Args:
-        model: The model.
-        ids: The pieces that are drawn.
-    """
+    """Return sentences of these pieces, always the same, up to twice as long as the model takes."""
     longest = model.max_length
     dice = random.Random(1)
     lengths = [*(1 + n % longest for n in range(SAMPLES - 1)), 2 * longest]

@@ -134,10 +134,7 @@ def _functions(translator: Translator, static: bool, with_text: bool) -> Functio
 def _over_ids(
     translator: Translator, width: int | None, beam_size: int
 ) -> tf.types.experimental.PolymorphicFunction:
-    """Pieces (B, S) -> the best translation, or the N best.
-
-    Of each row the first `lengths` (B,) count.
-    """
+    """Pieces (B, S), of which the first `lengths` (B,) count -> the best translation or N best."""
     batch = 1 if width else None
     specs = [
         tf.TensorSpec((batch, width), tf.int32, "ids"),
@@ -156,10 +153,7 @@ def _over_ids(
 
 
 def _over_text(translator: Translator) -> tf.types.experimental.PolymorphicFunction:
-    """One sentence (1,) -> its greedy translation (1,) and score (1,).
-
-    The operations on text are TF Text's.
-    """
+    """One sentence (1,) -> its greedy translation (1,) and score (1,), by TF Text's operations."""
     import tensorflow_text
 
     tokenizers = translator.tokenizers

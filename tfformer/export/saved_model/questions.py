@@ -11,12 +11,7 @@ from tfformer.special_ids import END_ID
 
 
 def of_model(model: TextModel, samples: Sequence[str]) -> list[Question]:
-    """Return the questions about the samples to each signature of a model.
-
-    Args:
-        model: A `Translator` or a `Generator`.
-        samples: Sentences.
-    """
+    """Return the questions about some sentences to each signature of a model."""
     if isinstance(model, Translator):
         return _of_translator(model, samples)
     assert isinstance(model, Generator)

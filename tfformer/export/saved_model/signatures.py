@@ -39,21 +39,16 @@ Functions = dict[str, tf.types.experimental.PolymorphicFunction]  # by the name 
 
 
 class Signatures(NamedTuple):
-    """Signatures over ids and over text.
+    """Signatures over ids and over text."""
 
-    Those over ids need core TensorFlow alone, those over text TensorFlow Text.
-    """
-
-    over_ids: Functions
-    over_text: Functions
+    over_ids: Functions  # of core TensorFlow's operations
+    over_text: Functions  # of TensorFlow Text's operations too
 
 
 def signatures_of(model: TextModel, to_logits: ToLogits) -> Signatures:
     """Return the signatures of a translator or of a language model.
 
-    Args:
-        model: The model with its tokenizers and its search.
-        to_logits: Logits (..., V) from the decoder's output (..., D).
+    `to_logits` computes logits (..., V) from the decoder's output (..., D).
     """
     if isinstance(model, Translator):
         return _Translating(model, to_logits).signatures()

@@ -19,17 +19,10 @@ WARMUP_FILE = Path("assets.extra") / "tf_serving_warmup_requests"
 
 
 def write(folder: Path, exported: TextModel, dtype: str, with_text: bool) -> None:
-    """Write a translator or a language model as a SavedModel.
+    """Write a translator or a language model into an empty folder.
 
-    Args:
-        folder: An empty folder.
-        exported: The model with its tokenizers and its search.
-        dtype: The type of weights and arithmetic.
-        with_text: Whether to write the signatures over text; without them the SavedModel has only
-            operations of core TensorFlow.
-
-    Raises:
-        OSError: The folder cannot be written to.
+    `dtype` is the type of weights and arithmetic. Without the signatures over text, the SavedModel
+    has only operations of core TensorFlow. OSError: the folder cannot be written to.
     """
     exported = exported.with_model(_cast(exported.model, dtype))
     model = exported.model
