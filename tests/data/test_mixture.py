@@ -70,3 +70,14 @@ def test_batches_have_the_shares_and_go_on_from_any_step():
     again = Batches(text, 200, seed=3, shares=[0.5, 0.25, 0.25]).batch(last)
     np.testing.assert_array_equal(again[0]["source"], batches.batch(last)[0]["source"])
     np.testing.assert_array_equal(again[1], batches.batch(last)[1])
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_no_batch_of_any_epoch_passes_batch_tokens(packed):
+    """Each epoch draws other rows, some longer than those of the first."""
+    lengths = np.random.default_rng(0).geometric(0.1, size=200).clip(1, 60)
+    corpora = [[(f"{100 + n} " + "5 " * length, "5") for n, length in enumerate(lengths)]] * 2
+    text = encode_corpora(corpora, (WordIds(), WordIds()), max_length=64)
+    batches = Batches(text, 256, seed=1, shares=[0.85, 0.15], packed=packed)
+    sides = [batches.batch(step)[0]["source"] for step in range(60 * batches.steps_per_epoch)]
+    assert max(side.size for side in sides) <= 256

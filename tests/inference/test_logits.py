@@ -1,10 +1,22 @@
-"""Operations on logits against sorted rows."""
+"""Operations on logits against sorted rows, and rules on translations against lists of tokens."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tfformer.inference.logits import LARGE, argmax, keep_top_k, keep_top_p, top_k, without
+from tfformer.inference.logits import (
+    LARGE,
+    argmax,
+    forbid_repeated_ngrams,
+    forbid_words,
+    keep_top_k,
+    keep_top_p,
+    penalize_repetition,
+    top_k,
+    without,
+)
 
 
 @pytest.mark.parametrize("vocab_size", [5, 64, 200, 640, 1000])
@@ -70,3 +82,53 @@ def test_top_k_and_top_p_keep_exactly_the_expected_logits_of_every_row():
         np.testing.assert_array_equal(
             keep_top_p(tf.constant(logits), p), np.where(before < p, logits, lowest)
         )
+
+
+@st.composite
+def written(draw):
+    """Logits (R, 4), ids (R, L) and the number of tokens; what is behind these is rubbish."""
+    rows, length = draw(st.integers(1, 3)), draw(st.integers(1, 8))
+    dice = np.random.default_rng(draw(st.integers(0, 999)))
+    logits = dice.normal(size=(rows, 4)).astype(np.float32)
+    ids = dice.integers(0, 4, (rows, length)).astype(np.int32)
+    return logits, ids, draw(st.integers(1, length))
+
+
+def ends_with(tokens, word):
+    return tokens[len(tokens) - len(word) :] == word
+
+
+@given(written(), st.sampled_from([0.5, 1.3]))
+def test_the_penalty_is_for_each_token_that_occurs_once(given_, penalty):
+    logits, ids, count = given_
+    expected = logits.copy()
+    for row, tokens in zip(expected, ids, strict=True):
+        for token in set(tokens[:count]):
+            row[token] *= penalty if row[token] < 0 else 1 / penalty
+    found = penalize_repetition(*map(tf.constant, given_), penalty)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@given(written(), st.integers(1, 4))
+def test_no_ngram_occurs_twice(given_, size):
+    logits, ids, count = given_
+    expected = logits.copy()
+    for row, tokens in zip(expected, ids[:, :count].tolist(), strict=True):
+        before = [tokens[n : n + size] for n in range(count - size + 1)]
+        for token in range(4):
+            if [*tokens, token][count + 1 - size :] in before and count + 1 >= size:
+                row[token] = np.finfo(np.float32).min
+    found = forbid_repeated_ngrams(*map(tf.constant, given_), size)
+    np.testing.assert_array_equal(found, expected)
+
+
+@given(written(), st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=3), min_size=1))
+def test_no_word_is_completed(given_, words):
+    logits, ids, count = given_
+    expected = logits.copy()
+    for row, tokens in zip(expected, ids[:, :count].tolist(), strict=True):
+        for word in words:
+            if len(word) - 1 <= count and ends_with(tokens, word[:-1]):
+                row[word[-1]] = np.finfo(np.float32).min
+    found = forbid_words(*map(tf.constant, given_), words)
+    np.testing.assert_array_equal(found, expected)

@@ -416,3 +416,12 @@ assert losses[0][-1] < losses[0][0]
 print("same")
 """
     assert run(code, tmp_path) == "same\n"
+
+
+@pytest.mark.parametrize(
+    "weights", [{"sample_weight": np.ones(len(LABELS))}, {"class_weight": {5: 2.0}}]
+)
+def test_weights_that_are_not_of_tokens_are_one_clear_line(weights):
+    made = compiled(model())
+    with pytest.raises(ValueError, match=r"^sample weights .* one weight per token.*class_weight"):
+        made.fit(INPUTS, LABELS, verbose=0, **weights)

@@ -9,6 +9,7 @@ from .dialect import Dialect as Dialect
 from .dialect import LengthNormalization as LengthNormalization
 from .dialect import PositionLayout as PositionLayout
 from .dialect import PositionTimescale as PositionTimescale
+from .dialect import Rules as Rules
 from .reading import builtin_recipes as builtin_recipes
 from .reading import find_recipe as find_recipe
 from .reading import parse_yaml as parse_yaml

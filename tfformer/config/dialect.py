@@ -6,14 +6,43 @@ from typing import Any, Literal, Self
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from tfformer.config.section import Section
+from tfformer.special_ids import START_ID
 
 LengthNormalization = Literal["wu", "power"]
 PositionLayout = Literal["interleaved", "halves"]
 PositionTimescale = Literal["paper", "t2t"]
+RuledScores = Literal["log_probs", "renormalized", "logits"]
 SEARCH = (
     *("length_normalization", "narrowing", "early_stopping", "allow_unknown"),
-    *("max_length_factor", "extra_length"),
+    *("max_length_factor", "extra_length", "rules"),
 )
+
+
+class Rules(Section):
+    """The rules of Transformers' generation that change the logits of each step.
+
+    Attributes:
+        repetition_penalty: Positive logits of tokens in the translation are divided by it, negative
+            logits multiplied.
+        no_repeat_ngram_size: Tokens of an n-gram that occurs once in a translation; 0 for no rule.
+        min_length: Tokens before the end token.
+        bad_words: Sequences of ids that a translation does not contain.
+        beam_scores: What the rules change in the beam search: "log_probs"; "renormalized", where
+            the probabilities sum to 1 again after the rules; or "logits", as in CTranslate2.
+        start_token: The token that Transformers reads first, which is part of the translation to
+            the rules on repetition.
+    """
+
+    repetition_penalty: float = Field(1.0, gt=0, le=1000)
+    no_repeat_ngram_size: int = Field(0, ge=0, le=10**6)
+    min_length: int = Field(0, ge=0, le=10**9)
+    bad_words: list[list[int]] = []
+    beam_scores: RuledScores = "log_probs"
+    start_token: int = Field(START_ID, ge=0)
+
+    @model_serializer(mode="wrap")
+    def _plain(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return _different(self, fields)
 
 
 class Dialect(Section):
@@ -42,6 +71,7 @@ class Dialect(Section):
         allow_unknown: Whether a translation may contain the unknown token; Marian's may not.
         max_length_factor: Maximum target tokens per source token.
         extra_length: Target tokens allowed in addition (section 6.1).
+        rules: What else Transformers' generation forbids or penalises.
 
     Example:
         >>> Dialect.of("m2m100").position_offset
@@ -67,6 +97,7 @@ class Dialect(Section):
     allow_unknown: bool = True
     max_length_factor: float = Field(1.0, ge=0.01, le=1000)
     extra_length: int = Field(50, ge=0, le=10**9)
+    rules: Rules = Rules()
 
     @classmethod
     def of(cls, value: "str | Mapping[str, Any] | Dialect") -> Self:
@@ -75,7 +106,7 @@ class Dialect(Section):
 
     def search(self) -> dict[str, Any]:
         """Return the fields that decide the search, and that no weight depends on."""
-        return {name: getattr(self, name) for name in SEARCH}
+        return {name: getattr(self, name) for name in SEARCH} | {"rules": self.rules.to_dict()}
 
     def only_with_encoder(self) -> bool:
         """Whether a field is of a translator alone, so that no language model has it."""
@@ -100,10 +131,17 @@ class Dialect(Section):
         for name, dialect in DIALECTS.items():
             if dialect == self:
                 return name
-        defaults = type(self).model_fields
-        return {
-            name: value for name, value in fields(self).items() if value != defaults[name].default
-        }
+        return _different(self, fields)
+
+
+def _different(section: Section, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    """Return the plain values that differ from the defaults."""
+    known = type(section).model_fields
+    return {
+        name: value
+        for name, value in fields(section).items()
+        if getattr(section, name) != known[name].default
+    }
 
 
 DIALECTS: dict[str, Dialect] = {

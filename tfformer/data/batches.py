@@ -26,6 +26,8 @@ from tfformer.special_ids import PAD_ID, START_ID
 if TYPE_CHECKING:
     import tensorflow as tf
 
+FIRST_DRAWS = 4  # of a mixture, the largest of which decides how many batches an epoch has
+MOST_DRAWS = 20  # of an epoch; most first or second draws fit into that number of batches
 T = TypeVar("T")
 MULTIPLE = 8  # of the sizes of packed batches, which GPUs multiply fastest
 Batch = tuple[dict[str, np.ndarray] | np.ndarray, np.ndarray, np.ndarray]  # inputs, labels, weights
@@ -240,8 +242,8 @@ class Batches:
         text_of_epoch: Returns the text of an epoch, if each epoch segments it again. A batch may
             then need a few tokens more than `batch_tokens`, and another process draws other
             segmentations.
-        shares: The share of each of `text.corpora` in an epoch, which `rows_by_shares` draws; the
-            sum is 1.
+        shares: The share of each of `text.corpora` in an epoch, which `rows_by_shares` draws, again
+            if the batches would pass `batch_tokens`; the sum is 1.
         packed: Put several rows, one after the other, into each row of a batch (`packing`). All
             batches then have one shape, which XLA compiles once, and their rows are drawn at
             random. An epoch of another segmentation that needs more rows has a shape of its own.
@@ -278,14 +280,15 @@ class Batches:
             self._text_of = functools.lru_cache(maxsize=1)(text_of_epoch)  # a text is large
         self._epoch = functools.lru_cache(maxsize=1)(self._shuffle)  # an order is large, too
         self._bins: tuple[int, int] | None = None  # (B, width), the shape of packed batches
-        lengths = _descending(length_counts(self._text_of(0), self._rows_of(0)))
-        self.steps_per_epoch = len(plan_batches(lengths, batch_tokens))
+        first = self._text_of(0)
+        draws = [self._draw(0, attempt) for attempt in range(1 if shares is None else FIRST_DRAWS)]
+        self.steps_per_epoch = max(self._steps_for(first, rows) for rows in draws)
         if packed:
             longest = len(length_counts(text, range(text.kept))) - 1
             if text_of_epoch:  # another segmentation may have longer rows
                 longest = text.max_length
             width = min(_rounded_up(longest), batch_tokens)
-            bins = count_bins(self._lengths(self._text_of(0), self._rows_of(0)), width)
+            bins = max(count_bins(self._lengths(first, rows), width) for rows in draws)
             self.steps_per_epoch = -(-bins // (batch_tokens // width))
             self._bins = (-(-bins // self.steps_per_epoch), width)
 
@@ -406,10 +409,31 @@ class Batches:
         return steps.map(batch).prefetch(2).with_options(options)
 
     def _rows_of(self, epoch: int) -> Sequence[int] | np.ndarray:
-        """Return the numbers of an epoch's rows, each as often as it is to come."""
+        """Return the numbers of an epoch's rows, each as often as it is to come.
+
+        A mixture is drawn again until its batches keep to `batch_tokens`.
+        """
+        for attempt in range(MOST_DRAWS):
+            rows = self._draw(epoch, attempt)
+            if self.shares is None or self._fits(self._text_of(epoch), rows):
+                break
+        return rows
+
+    def _draw(self, epoch: int, attempt: int) -> Sequence[int] | np.ndarray:
         if self.shares is None:
             return range(self.text.kept)
-        return rows_by_shares(self.text.corpora, self.shares, self.seed, epoch)
+        number = epoch + attempt * 2**32
+        return rows_by_shares(self.text.corpora, self.shares, self.seed, number)
+
+    def _fits(self, text: EncodedText, rows: Sequence[int] | np.ndarray) -> bool:
+        if self._bins:
+            bins, width = self._bins
+            return count_bins(self._lengths(text, rows), width) <= self.steps_per_epoch * bins
+        return self._steps_for(text, rows) <= self.steps_per_epoch
+
+    def _steps_for(self, text: EncodedText, rows: Sequence[int] | np.ndarray) -> int:
+        """Return the number of batches of at most `batch_tokens` that unpacked rows need."""
+        return len(plan_batches(_descending(length_counts(text, rows)), self.batch_tokens))
 
     def _lengths(self, text: EncodedText, rows: Sequence[int] | np.ndarray) -> list[np.ndarray]:
         return [side.lengths_of(np.asarray(rows)) for side in text.sides]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ class CTranslate2Engine(Engine):
         target = tokenizers.target
         pieces = target.pieces(range(target.vocab_size))
         self._ids = {piece: number for number, piece in enumerate(pieces)}
+        self._rules = _rules(manifest["decoding"].get("rules", {}), pieces)
         self._prefix = [] if target.prefix_id is None else target.pieces([target.prefix_id])
 
     def _search(
@@ -46,9 +47,9 @@ class CTranslate2Engine(Engine):
                 beam_size=beam_size,
                 num_hypotheses=count,
                 length_penalty=self.manifest["decoding"]["length_penalty"],
-                min_decoding_length=0,  # 1 takes the probability of the end token at the first step
                 max_decoding_length=limit,
                 return_scores=True,
+                **self._rules,
             )
             for number, result in zip(numbers, results, strict=True):
                 found[number] = self._translations(result)
@@ -66,3 +67,14 @@ class CTranslate2Engine(Engine):
         texts = self._tokenizers.target.decode(ids)
         pairs = zip(texts, result.scores, strict=True)
         return [Translation(text, score) for text, score in pairs]
+
+
+def _rules(rules: Mapping[str, Any], pieces: Sequence[str]) -> dict[str, Any]:
+    """Return the rules of an export's dialect as options of CTranslate2."""
+    words = rules.get("bad_words", [])
+    return {
+        "repetition_penalty": rules.get("repetition_penalty", 1.0),
+        "no_repeat_ngram_size": rules.get("no_repeat_ngram_size", 0),
+        "min_decoding_length": rules.get("min_length", 0),  # CTranslate2's default is 1
+        "suppress_sequences": [[pieces[number] for number in word] for word in words] or None,
+    }

@@ -15,6 +15,7 @@ from tfformer.inference.logits import argmax, log_sum_exp, top_k, without
 from tfformer.inference.search import (
     EMPTY,
     Hypotheses,
+    LogitsRule,
     Rounds,
     StepFn,
     finish,
@@ -71,6 +72,7 @@ def beam_search(
     narrowing: bool = False,
     early_stopping: bool = True,
     suppressed: int | None = None,
+    rule: LogitsRule | None = None,
     reorder: Callable[[Any, tf.Tensor], Any] = gather_rows,
     rounds: Rounds | None = None,
 ) -> Hypotheses:
@@ -108,6 +110,7 @@ def beam_search(
         early_stopping: Whether a sentence stops at its first N hypotheses; Transformers' default is
             False.
         suppressed: The id of a token that is never chosen; the other probabilities do not change.
+        rule: As in `greedy_search`, but it returns log-probabilities, which add up to scores.
         reorder: `reorder(state, rows)` returns the state of beams that continue the beams `rows` (B
             * N,); by default it gathers these rows of each tensor.
         rounds: As in `greedy_search`.
@@ -145,7 +148,13 @@ def beam_search(
         # Look at the 2N likeliest continuations of each sentence.
         step = beams.step
         logits, state = step_fn(tf.reshape(beams.last, [-1]), step, beams.state)  # (R, V)
-        continuations = _top_continuations(logits, beams.scores, 2 * beam_size, suppressed)
+        logits = tf.cast(logits, tf.float32)
+        if rule is not None:
+            ids = tf.reshape(beams.ids, [tf.shape(logits)[0], -1])  # (R, L)
+            logits = rule(logits, ids, step)
+        continuations = _top_continuations(
+            logits, beams.scores, 2 * beam_size, suppressed, are_log_probs=rule is not None
+        )
         top_scores, top_beams, top_tokens = continuations  # each (B, K)
         if narrowing:
             top_scores = _narrowed(top_scores, width=beam_size - _count(beams.found))
@@ -210,14 +219,17 @@ def _first_beams(
 
 
 def _top_continuations(
-    logits: tf.Tensor, scores: tf.Tensor, count: int, suppressed: int | None
+    logits: tf.Tensor,
+    scores: tf.Tensor,
+    count: int,
+    suppressed: int | None,
+    are_log_probs: bool,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Return scores, beams and tokens (B, K) of the most likely continuations, best first.
 
     `logits` (B * N, V) are those of the next token of every beam, `scores` (B, N) those of the
     beams. K is `count`, or fewer for a small vocabulary.
     """
-    logits = tf.cast(logits, tf.float32)
     sentences = tf.shape(scores)[0]  # B
     beam_size = scores.shape[1]  # N
     per_beam = min(count, logits.shape[-1])  # no beam has more than `count` of the likeliest
@@ -225,7 +237,9 @@ def _top_continuations(
     likeliest = tokens[:, 0]
     if suppressed is not None:  # it may be the likeliest itself
         likeliest = argmax(logits)
-    log_probs = top_logits - log_sum_exp(logits, likeliest)[:, tf.newaxis]
+    log_probs = top_logits
+    if not are_log_probs:
+        log_probs -= log_sum_exp(logits, likeliest)[:, tf.newaxis]
     log_probs = tf.reshape(log_probs, [sentences, beam_size, per_beam])
     candidates = log_probs + scores[:, :, tf.newaxis]  # (B, N, per_beam)
     candidates = tf.reshape(candidates, [sentences, beam_size * per_beam])

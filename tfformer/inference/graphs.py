@@ -11,9 +11,16 @@ import tensorflow as tf
 
 from tfformer.config import DecodingConfig, Dialect
 from tfformer.inference.beam_search import beam_search
+from tfformer.inference.logits import (
+    forbid_repeated_ngrams,
+    forbid_words,
+    penalize_repetition,
+    without,
+)
 from tfformer.inference.search import (
     EMPTY,
     Hypotheses,
+    LogitsRule,
     Rounds,
     StepFn,
     gather_rows,
@@ -107,6 +114,7 @@ def translate_ids(
     limits: dict[str, Any] = {
         "capacity": capacity,
         "suppressed": suppressed_token(dialect),
+        "rule": logits_rule(dialect, of_beams=beam_size > 1),
         "rounds": rounds,
     }
     if beam_size == 1:
@@ -155,12 +163,42 @@ def sample_ids(
         batch=batch,
         rounds=rounds,
         suppressed=suppressed_token(model.dialect),
+        rule=logits_rule(model.dialect, of_beams=False),
     )
 
 
 def suppressed_token(dialect: Dialect) -> int | None:
     """Return the id of the token that no search takes, if there is one."""
     return None if dialect.allow_unknown else UNKNOWN_ID
+
+
+def logits_rule(dialect: Dialect, of_beams: bool) -> LogitsRule | None:
+    """Return the rules of a dialect in the order of Transformers; None if there are none.
+
+    The rule of a beam search returns log-probabilities.
+    """
+    rules = dialect.rules
+    if rules == type(rules)():
+        return None
+    words = rules.bad_words if dialect.allow_unknown else [*rules.bad_words, [UNKNOWN_ID]]
+
+    def rule(logits: tf.Tensor, ids: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
+        ids = tf.pad(ids, ((0, 0), (1, 0)), constant_values=rules.start_token)
+        count = step + 1
+        if of_beams and rules.beam_scores != "logits":
+            logits = tf.nn.log_softmax(logits)
+        if rules.repetition_penalty != 1:
+            logits = penalize_repetition(logits, ids, count, rules.repetition_penalty)
+        if rules.no_repeat_ngram_size:
+            logits = forbid_repeated_ngrams(logits, ids, count, rules.no_repeat_ngram_size)
+        if words:
+            logits = forbid_words(logits, ids, count, words)
+        logits = tf.where(step < rules.min_length, without(logits, END_ID), logits)
+        if of_beams and rules.beam_scores != "log_probs":
+            logits = tf.nn.log_softmax(logits)
+        return logits
+
+    return rule
 
 
 def start_decoding(

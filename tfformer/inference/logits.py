@@ -1,11 +1,16 @@
 """The logits of a step: which tokens may be drawn, and which are the likeliest.
 
-Shape letters: R rows, V vocabulary.
+The rules on translations take `ids` (R, L), of which the first `count` () are tokens.
+
+Shape letters: R rows, V vocabulary, L length of the ids, N tokens of a row, W words.
 """
+
+from collections.abc import Sequence
 
 import tensorflow as tf
 
 BLOCK = 64  # neighbouring logits of which the largest are compared first
+ANY, NO_TOKEN = -1, -2  # in place of ids: one that equals all, and one that equals none
 LARGE = 4096  # logits of a row from which on the blocks pay for their operations
 
 
@@ -96,6 +101,54 @@ def without(logits: tf.Tensor, token: int | None) -> tf.Tensor:
     size = logits.shape[-1] or tf.shape(logits)[-1]
     lowest = tf.one_hot(token, size, logits.dtype.min, dtype=logits.dtype)
     return logits + lowest  # LiteRT is slow to select
+
+
+def penalize_repetition(
+    logits: tf.Tensor, ids: tf.Tensor, count: tf.Tensor, penalty: float
+) -> tf.Tensor:
+    """Divide positive logits (R, V) of tokens in `ids` by a penalty, and multiply negative ones.
+
+    This is the rule of Keskar et al. 2019 (CTRL, section 4.1), with the sign as in Transformers.
+    """
+    written = tf.zeros_like(ids, tf.bool) | (tf.range(tf.shape(ids)[1]) < count)
+    penalized = tf.where(logits < 0, logits * penalty, logits / penalty)
+    return tf.where(_named(ids, written, logits), penalized, logits)
+
+
+def forbid_repeated_ngrams(
+    logits: tf.Tensor, ids: tf.Tensor, count: tf.Tensor, size: int
+) -> tf.Tensor:
+    """Give the lowest logit to tokens (R, V) that would complete an n-gram of `ids` again."""
+    length = tf.shape(ids)[1]
+    position = tf.range(length)
+    ends = tf.zeros_like(ids, tf.bool) | ((position >= size - 1) & (position < count))  # (R, L)
+    for distance in range(1, size):
+        last = tf.gather(ids, tf.maximum(count - distance, 0), axis=1)  # (R,)
+        before = tf.pad(ids, ((0, 0), (distance, 0)))[:, :length]
+        ends &= before == last[:, tf.newaxis]
+    return tf.where(_named(ids, ends, logits), logits.dtype.min, logits)
+
+
+def forbid_words(
+    logits: tf.Tensor, ids: tf.Tensor, count: tf.Tensor, words: Sequence[Sequence[int]]
+) -> tf.Tensor:
+    """Give the lowest logit to tokens (R, V) that would complete one of the words (W)."""
+    longest = max(2, *map(len, words)) - 1  # tokens before the last
+    beginnings = tf.constant([[ANY] * (longest + 1 - len(word)) + [*word[:-1]] for word in words])
+    places = count - longest + tf.range(longest)  # of the last tokens
+    recent = tf.gather(ids, tf.maximum(places, 0), axis=1)  # (R, longest)
+    recent = tf.where(places < 0, NO_TOKEN, recent)
+    is_any = beginnings == ANY
+    begun = tf.reduce_all(is_any | (recent[:, tf.newaxis] == beginnings), axis=2)  # (R, W)
+    last = tf.zeros_like(begun, tf.int32) + tf.constant([word[-1] for word in words])
+    return tf.where(_named(last, begun, logits), logits.dtype.min, logits)
+
+
+def _named(tokens: tf.Tensor, is_named: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
+    """Return which logits (R, V) are those of a token (R, N) that is named."""
+    rows = tf.zeros_like(tokens) + tf.range(tf.shape(tokens)[0])[:, tf.newaxis]
+    places = tf.stack([rows, tokens], axis=-1)  # (R, N, 2)
+    return tf.scatter_nd(places, tf.cast(is_named, tf.int32), tf.shape(logits)) > 0
 
 
 def log_sum_exp(logits: tf.Tensor, likeliest: tf.Tensor) -> tf.Tensor:

@@ -20,6 +20,8 @@ from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
 EMPTY = -1e9  # the score of a slot that holds no beam and no hypothesis
 Number = TypeVar("Number", int, float)
+# Changes the logits (R, V) of a step () after the tokens (R, L).
+LogitsRule = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]
 
 
 class StepFn(Protocol):
@@ -91,6 +93,7 @@ def greedy_search(
     *,
     capacity: int | tf.Tensor | None = None,
     suppressed: int | None = None,
+    rule: LogitsRule | None = None,
     rounds: Rounds | None = None,
 ) -> Hypotheses:
     """Choose the most likely token at each step.
@@ -103,6 +106,8 @@ def greedy_search(
         capacity: The length L of the ids; by default the largest of `max_lengths`. A Python int
             makes every shape static.
         suppressed: The id of a token that is never chosen; the other probabilities do not change.
+        rule: `rule(logits, ids, step)` returns the logits (R, V) in place of the model's after the
+            tokens (R, L), of which `step` are written.
         rounds: How the state grows and drops rows; by default it has room for all steps and keeps
             its shape.
 
@@ -125,7 +130,7 @@ def greedy_search(
         first, second = tf.unstack(top_k(logits, 2)[1], axis=1)  # each (R,)
         return tf.where(first == suppressed, second, first)
 
-    return _decode_rows(step_fn, state, max_lengths, choose, capacity, rounds)
+    return _decode_rows(step_fn, state, max_lengths, choose, capacity, rounds, rule)
 
 
 def sample(
@@ -140,6 +145,7 @@ def sample(
     batch: int | tf.Tensor = 0,
     rounds: Rounds | None = None,
     suppressed: int | None = None,
+    rule: LogitsRule | None = None,
 ) -> Hypotheses:
     """Draw a token at each step from softmax(logits / temperature).
 
@@ -158,6 +164,7 @@ def sample(
         batch: Number of this batch. Batches with different numbers or seeds draw independently.
         rounds: As in `greedy_search`.
         suppressed: The id of a token that is never drawn.
+        rule: As in `greedy_search`.
 
     Returns:
         One hypothesis per sentence; its score is the log-probability under the unmodified
@@ -191,7 +198,7 @@ def sample(
         gumbel = -tf.math.log(-tf.math.log(tf.gather(uniform, rows)))
         return argmax(logits + gumbel)
 
-    return _decode_rows(step_fn, state, max_lengths, choose, rounds=rounds)
+    return _decode_rows(step_fn, state, max_lengths, choose, rounds=rounds, rule=rule)
 
 
 def check_sampling(seed: int, temperature: float, top_k: int, top_p: float) -> None:
@@ -247,6 +254,7 @@ def _decode_rows(
     choose: Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor],
     capacity: int | tf.Tensor | None = None,
     rounds: Rounds | None = None,
+    rule: LogitsRule | None = None,
 ) -> Hypotheses:
     """Append one token at a time to each of R rows, up to its end token or maximum length.
 
@@ -261,6 +269,8 @@ def _decode_rows(
         unfinished = sequences.unfinished  # (R,)
         logits, state = step_fn(sequences.last, step, sequences.state)
         logits = tf.cast(logits, tf.float32)  # (R, V)
+        if rule is not None:
+            logits = rule(logits, sequences.ids, step)
         chosen = choose(logits, step, sequences.row)  # (R,)
         likeliest = argmax(logits)  # (R,)
         log_prob = tf.gather(logits, chosen, batch_dims=1) - log_sum_exp(logits, likeliest)

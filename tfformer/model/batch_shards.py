@@ -70,9 +70,10 @@ class ShardedModel(keras.Model):
             The loss and the metrics.
 
         Raises:
-            ValueError: There are several shards and no sample weights.
+            ValueError: There are several shards and no sample weights, or the weights do not have
+                the shape of the labels.
         """
-        x, labels, weights = keras.utils.unpack_x_y_sample_weight(data)
+        x, labels, weights = _checked(data)
         first, count = self._own_shards()
         if count == 1 and not self._loss_is_mean_by(weights):
             return super().train_step(data)
@@ -96,7 +97,7 @@ class ShardedModel(keras.Model):
 
     def test_step(self, data: tuple[Any, ...]) -> dict[str, tf.Tensor]:
         """Take Keras' step, but weight a mean by sample weights by their sum."""
-        x, labels, weights = keras.utils.unpack_x_y_sample_weight(data)
+        x, labels, weights = _checked(data)
         if not self._loss_is_mean_by(weights):
             return super().test_step(data)
         predicted = self(x, training=False)
@@ -186,6 +187,17 @@ class ShardedModel(keras.Model):
         self.compute_metrics(x, labels, predicted, sample_weights)
         state = [scope.get_current_value(variable) for variable in self.non_trainable_variables]
         return [loss, *tape.gradient(scaled, copies)], state
+
+
+def _checked(data: tuple[Any, ...]) -> tuple[Any, Any, Any]:
+    """Return inputs, labels and sample weights; ValueError for weights of rows or classes."""
+    x, labels, weights = keras.utils.unpack_x_y_sample_weight(data)
+    if weights is not None and len(weights.shape) < len(labels.shape):
+        raise ValueError(
+            f"sample weights have the shape {tuple(weights.shape)}, but need one weight per token, "
+            f"as labels {tuple(labels.shape)}; class_weight makes weights of rows, so leave it out"
+        )
+    return x, labels, weights
 
 
 def _shard(batch: Batch, number: int, shards: int) -> Batch:

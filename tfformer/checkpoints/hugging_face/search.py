@@ -1,20 +1,20 @@
 """The search that a checkpoint of Hugging Face asks for.
 
 Written from transformers 5.23, generation/configuration_utils.py. The search of this package has a
-beam with both of its usual ends, a length penalty and forbidden special tokens; one warning names
-every other setting that can change a translation.
+beam with both of its usual ends, a length penalty and the rules of `RULES`; one warning names every
+other setting that can change a translation.
 """
 
 import reprlib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tfformer.checkpoints.foreign_files import optional_object, read_object, told_by_keys
 from tfformer.checkpoints.marian.reader import MARIAN_SEARCH
 from tfformer.checkpoints.vocabulary import RowOrder
-from tfformer.config import Config, DecodingConfig, ModelConfig
+from tfformer.config import Config, DecodingConfig, ModelConfig, Rules
 from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 
 GENERATION = "generation_config.json"
@@ -22,11 +22,7 @@ READ = {"beam_size": "num_beams", "length_penalty": "length_penalty"}  # setting
 NEUTRAL = {  # settings that change a translation -> the value with which they do not
     "do_sample": False,
     "num_beam_groups": 1,
-    "min_length": 0,
-    "min_new_tokens": 0,
-    "no_repeat_ngram_size": 0,
     "encoder_no_repeat_ngram_size": 0,
-    "repetition_penalty": 1.0,
     "encoder_repetition_penalty": 1.0,
     "exponential_decay_length_penalty": None,
     "sequence_bias": None,
@@ -41,10 +37,11 @@ NEUTRAL = {  # settings that change a translation -> the value with which they d
     "guidance_scale": None,
     "token_healing": False,
 }
+RULES = {"repetition_penalty", "no_repeat_ngram_size", "min_length", "min_new_tokens"}
 LIMITS = ("max_length", "max_new_tokens")
 HARMLESS = {  # settings without effect on the best translation of a search that draws nothing
     *READ.values(),
-    *("bad_words_ids", "early_stopping", *LIMITS),
+    *("bad_words_ids", "early_stopping", *RULES, *LIMITS),
     *("eos_token_id", "pad_token_id", "decoder_start_token_id", "forced_eos_token_id"),  # compared
     *("bos_token_id", "forced_bos_token_id", "renormalize_logits", "remove_invalid_values"),
     *("temperature", "top_k", "top_p", "top_h", "min_p", "typical_p"),  # without do_sample
@@ -95,9 +92,11 @@ def with_search(
     place of Transformers'.
     """
     settings = search.settings
+    here = {row: number for number, row in enumerate(order.rows) if number != START_ID}
     words = settings.get("bad_words_ids") or []
-    special = [[order.rows[number]] for number in (PAD_ID, START_ID, UNKNOWN_ID)]
-    is_known = isinstance(words, list) and all(word in special for word in words)
+    is_known = isinstance(words, list) and all(_is_word(word, here) for word in words)
+    words = [[here[row] for row in word] for word in words] if is_known else []
+    rules = _rules(search, words, here.get(order.rows[START_ID], START_ID))
     left_out = _unknown(search)
     for name in LIMITS:
         limit = settings.get(name)
@@ -107,15 +106,49 @@ def with_search(
         left_out.add("bad_words_ids")
     if settings.get("early_stopping", False) not in (True, False):
         left_out.add("early_stopping")
+    if as_marian and rules != Rules():
+        left_out |= (RULES | {"bad_words_ids"}) & settings.keys()
     _warn(search, left_out)
     if as_marian:
         return model.replace(dialect=model.dialect.replace(**MARIAN_SEARCH))
     dialect = model.dialect.replace(
         length_normalization="power",
         early_stopping=settings.get("early_stopping") is True,
-        allow_unknown=not is_known or [order.rows[UNKNOWN_ID]] not in words,
+        allow_unknown=[UNKNOWN_ID] not in words,
+        rules=rules,
     )
     return model.replace(dialect=dialect)
+
+
+def _is_word(word: object, here: Mapping[int | None, int]) -> bool:
+    """Whether a value is a list of ids of the checkpoint."""
+    return (
+        isinstance(word, list)
+        and bool(word)
+        and all(isinstance(row, int) and row in here for row in word)
+    )
+
+
+def _rules(search: Search, words: Sequence[Sequence[int]], start_token: int) -> Rules:
+    """Return the rules of a search with these forbidden words; ValueError for a wrong value.
+
+    Padding and the end token, as words, change nothing; the dialect has the unknown token.
+    """
+    stated = {name: value for name, value in search.settings.items() if name in RULES}
+    least = stated.get("min_length")
+    if isinstance(least, int):
+        stated["min_length"] = max(least - 1, 0)  # Transformers counts the start token
+    if "min_new_tokens" in stated:
+        stated["min_length"] = stated.pop("min_new_tokens")
+    special = ([PAD_ID], [END_ID], [UNKNOWN_ID])
+    stated["bad_words"] = [word for word in words if word not in special]
+    with told_by_keys(search.file, {}):
+        rules = Rules.from_dict(stated)
+    if rules == Rules():
+        return rules
+    if search.settings.get("renormalize_logits") is True:
+        rules = rules.replace(beam_scores="renormalized")
+    return rules.replace(start_token=start_token)
 
 
 def _unknown(search: Search) -> set[str]:

@@ -213,6 +213,8 @@ def _changed_search(first: dict[str, Any], foreign: Foreign, config: Config) -> 
         "early_stopping": False,
         "bad_words_ids": None,
         "decoder_start_token_id": start,
+        "repetition_penalty": 1.0,
+        "no_repeat_ngram_size": 0,
     }
     own = {
         "num_beams": config.decoding.beam_size,
@@ -220,6 +222,8 @@ def _changed_search(first: dict[str, Any], foreign: Foreign, config: Config) -> 
         "early_stopping": config.model.dialect.early_stopping,
         "bad_words_ids": _forbidden(first, foreign, config),
         "decoder_start_token_id": start,
+        "repetition_penalty": config.model.dialect.rules.repetition_penalty,
+        "no_repeat_ngram_size": config.model.dialect.rules.no_repeat_ngram_size,
     }
     return first | {name: value for name, value in own.items() if value != (usual | first)[name]}
 

@@ -69,6 +69,12 @@ def _check(path: Path, settings: ModelConfig, model: Transformer) -> None:
             "translate with it: right for weights that Marian trained, wrong for others",
             stacklevel=3,
         )
+    if rules := settings.dialect.rules.to_dict():
+        warnings.warn(
+            f"{path} has model.dialect.rules={rules}, which Marian's search lacks and leaves out; "
+            "use --format hugging_face to keep them",
+            stacklevel=3,
+        )
     if settings.norm == "pre":
         warnings.warn(
             f"{path} has model.norm=pre, which marian-decoder decodes otherwise than Marian trains "

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tfformer.export.format import Format, check_installed, with_search
 from tfformer.export.parity import Question
 from tfformer.runtime.steps import Steps
+from tfformer.special_ids import START_ID
 
 if TYPE_CHECKING:
     from tfformer.config import DecodingConfig, Dialect
@@ -22,7 +23,8 @@ class CTranslate2(Format):
     """A CTranslate2 model in float32, of a translation model.
 
     CTranslate2 divides a score by length^alpha, a run as Wu et al. 2016. The comparison is without
-    a length penalty, and with the end of the beam and the unknown token as CTranslate2 has them.
+    a length penalty, and with the end of the beam, the rules on logits and the unknown token as
+    CTranslate2 has them.
 
     Args:
         beam_size: Number of beams of the engine and of the comparison; by default the run's.
@@ -40,7 +42,10 @@ class CTranslate2(Format):
         return with_search(own, self.beam_size, length_penalty=0.0)
 
     def dialect(self, own: Dialect) -> Dialect:
-        return own.replace(narrowing=False, early_stopping=True, allow_unknown=True)
+        rules = own.rules
+        if rules.to_dict():
+            rules = rules.replace(beam_scores="logits", start_token=START_ID)
+        return own.replace(narrowing=False, early_stopping=True, allow_unknown=True, rules=rules)
 
     def prepare(self, run: Run, step: Steps) -> None:
         run.check_architecture("encoder-decoder")

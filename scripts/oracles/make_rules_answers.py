@@ -1,0 +1,81 @@
+"""Writes Transformers' answers under the rules of generation_config.json, as rules.json.
+
+    oracle_venv/bin/python scripts/oracles/make_rules_answers.py tests/support/marian
+
+The checkpoints and sentences are those of `make_marian_fixtures.py` and `make_m2m100_fixtures.py`.
+Each search may take 50 tokens more than its source, as a run's does.
+"""
+
+import json
+import sys
+import warnings
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForSeq2SeqLM
+
+NAMES = ("A", "B", "M2M")
+SENTENCES = 8
+BEAMS = (1, 4)
+SETTINGS = (
+    {"no_repeat_ngram_size": 1},
+    {"no_repeat_ngram_size": 2},
+    {"repetition_penalty": 1.3},
+    {"repetition_penalty": 1.3, "renormalize_logits": True},
+    {"repetition_penalty": 0.8, "no_repeat_ngram_size": 3},
+    {"min_length": 12},
+    {"min_new_tokens": 12, "renormalize_logits": True},
+    {"bad_words_ids": "frequent"},
+    {"bad_words_ids": "frequent", "min_length": 9, "repetition_penalty": 1.1},
+)
+
+
+def main(folder: Path) -> None:
+    """Write the answers of all checkpoints."""
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    answers = {name: answers_of(folder / name) for name in NAMES}
+    (folder / "rules.json").write_text(json.dumps(answers, separators=(",", ":")) + "\n")
+
+
+def answers_of(folder: Path) -> list[dict]:
+    """Return each setting with the best ids and scores of greedy and of beam search."""
+    stored = json.loads((folder / "expected.json").read_text())
+    model = AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
+    sources = stored["source_ids"][:SENTENCES]
+    first, second, *_ = stored["greedy"][0][1:]  # behind the language of M2M
+    one, other = stored["greedy"][1][1], stored["greedy"][2][1]
+    words = [[one], [first, second], [other, other]]
+    answers = []
+    for setting in SETTINGS:
+        stated = dict(setting)
+        if "bad_words_ids" in stated:
+            stated["bad_words_ids"] = words
+        found = {beams: [best(model, ids, beams, stated) for ids in sources] for beams in BEAMS}
+        answers.append({"setting": stated, "found": found})
+        plain = {beams: [best(model, ids, beams, {}) for ids in sources] for beams in BEAMS}
+        changed = sum(
+            mine[0] != usual[0]
+            for beams in BEAMS
+            for mine, usual in zip(found[beams], plain[beams], strict=True)
+        )
+        print(folder.name, stated, f"{changed} of {len(BEAMS) * SENTENCES} changed", flush=True)
+    return answers
+
+
+def best(model: torch.nn.Module, ids: list[int], beams: int, stated: dict) -> tuple:
+    """Return the ids behind the start token, and the score of a beam search."""
+    found = model.generate(
+        input_ids=torch.tensor([ids]),
+        num_beams=beams,
+        max_length=len(ids) + 51,
+        return_dict_in_generate=True,
+        output_scores=True,
+        **stated,
+    )
+    score = found.sequences_scores[0].item() if beams > 1 else None
+    return found.sequences[0].tolist()[1:], score
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

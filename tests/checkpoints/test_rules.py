@@ -1,0 +1,90 @@
+"""The rules of generation_config.json, against the answers of transformers 5.23."""
+
+import json
+
+import pytest
+import tensorflow as tf
+from support.marian_checkpoints import FIXTURES, answers, checkpoint, edit_json, languages
+
+from tfformer.checkpoints.import_model import import_model
+from tfformer.export.pipeline import export_model
+from tfformer.inference.graphs import translate_ids
+from tfformer.inference.translator import Translator
+from tfformer.run_directory import Run
+from tfformer.special_ids import START_ID
+
+ANSWERS = json.loads((FIXTURES / "rules.json").read_text(encoding="utf-8"))
+CASES = [(name, number) for name, cases in ANSWERS.items() for number in range(len(cases))]
+QUICK = [("M2M", 8)]  # words, a least length and the penalty
+
+
+def with_rules(name, setting, folder):
+    """The run of a checkpoint that states other settings of its search."""
+    made = checkpoint(name, folder)
+    edit_json(made / "generation_config.json", **setting)
+    return import_model(made, folder / "run", **languages(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [pytest.param(*case, marks=[] if case in QUICK else pytest.mark.slow) for case in CASES],
+)
+def test_searches_obey_the_rules_as_transformers_does(tmp_path, name, number):
+    case = ANSWERS[name][number]
+    run = with_rules(name, case["setting"], tmp_path)
+    translator = Translator.load(run)
+    record = json.loads((run / "imported.json").read_text(encoding="utf-8"))
+    here = {row: n for n, row in enumerate(record["source"]["rows"]) if n != START_ID}
+    rows = [[here[row] for row in ids] for ids in answers(name).texts["source_ids"][:8]]
+    source = tf.ragged.constant(rows, tf.int32).to_tensor()
+    for size, wanted in case["found"].items():
+        found = translate_ids(
+            translator.model,
+            source,
+            translator.max_length,
+            translator.decoding.replace(beam_size=int(size)),
+            first_token=translator.tokenizers.target.prefix_id,
+        )
+        for n, (ids, score) in enumerate(wanted):
+            best = found.ids[n, 0, : found.lengths[n, 0]].numpy()
+            assert [record["target"]["rows"][number] for number in best] == ids
+            if score is not None:  # Transformers leaves padding a little probability in M2M100
+                assert float(found.scores[n, 0]) == pytest.approx(score, abs=2e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["A", "M2M"])
+@pytest.mark.parametrize("format", ["saved_model", "litert", "ctranslate2"])
+def test_every_engine_obeys_the_rules(tmp_path, name, format):
+    """The exporter compares greedy and beam search with the run's."""
+    setting = {
+        "no_repeat_ngram_size": 2,
+        "repetition_penalty": 1.2,
+        "min_length": 8,
+        "bad_words_ids": [[20], [30, 40]],
+    }
+    run = with_rules(name, setting, tmp_path)
+    samples = answers(name).texts["sentences"][:8]
+    version = export_model(run, tmp_path / "out", format, samples=samples, beam_size=4)
+    parity = json.loads((version / "manifest.json").read_text(encoding="utf-8"))["parity"]
+    assert {question["identical"] for question in parity.values()} == {8}
+
+
+def test_rules_are_a_part_of_the_dialect(tmp_path):
+    """The count of min_length begins with the start token; the unknown token has its setting."""
+    words = [[117], [0], [1], [5, 9]]  # padding, the end, the unknown token, two pieces
+    setting = {"min_length": 5, "no_repeat_ngram_size": 3, "bad_words_ids": words}
+    dialect = Run.open(with_rules("A", setting, tmp_path)).config.model.dialect
+    assert not dialect.allow_unknown
+    assert dialect.rules.to_dict() == {
+        "min_length": 4,
+        "no_repeat_ngram_size": 3,
+        "bad_words": [[7, 11]],
+        "beam_scores": "renormalized",
+        "start_token": 0,
+    }
+
+
+def test_a_wrong_value_of_a_rule_is_named_with_its_file(tmp_path):
+    with pytest.raises(ValueError, match=r"config\.json: repetition_penalty=0 must be"):
+        with_rules("A", {"repetition_penalty": 0}, tmp_path)
