@@ -76,9 +76,10 @@ def test_a_training_step_runs_on_a_gpu(dtype, packed, optimizer):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize("beam_size", [1, 3])
-def test_a_search_runs_on_a_gpu(beam_size):
-    model = tfformer.Transformer(50, 50, tie_embeddings="all", **SIZES)
+def test_a_search_runs_on_a_gpu(beam_size, dtype):
+    model = tfformer.Transformer(50, 50, dtype=dtype, tie_embeddings="all", **SIZES)
 
     @tf.function(autograph=False)
     def search(source):
