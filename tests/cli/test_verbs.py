@@ -427,6 +427,17 @@ def test_evaluate_gives_a_language_models_bits_per_byte(counting_run, capsys):
     assert line == f"{expected:.4f} bits per byte on 24 sentences"
 
 
+def test_evaluate_measures_a_language_model_on_a_text_by_its_name(
+    counting_run, monkeypatch, capsys
+):
+    from tfformer.data import sources
+
+    rows = [("1 2 3",), ("4 5",)]
+    monkeypatch.setattr(sources, "_tfds_rows", lambda name, *_, **__: iter(rows))
+    assert main(["evaluate", str(counting_run), "--source", "tfds:counting@test"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["sentences"] == 2
+
+
 def test_verbs_refuse_a_run_of_the_other_kind(tiny_run, counting_run, tmp_path, capsys):
     text = counting_run.parent / "valid.txt"
     assert "holds a language model, for `tfformer generate`" in refused(

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tfformer.cli.options import TEXT_FILE, beam_size, examples, languages, length_penalty, run
+from tfformer.cli.options import (
+    TEXT_FILE,
+    TEXT_SOURCE,
+    beam_size,
+    examples,
+    languages,
+    length_penalty,
+    run,
+)
 from tfformer.cli.terminal import Progress, load_tensorflow
 
 if TYPE_CHECKING:
@@ -32,7 +40,7 @@ A line of JSON about the whole text goes to standard error.
 )
 @run
 @click.option(
-    "--source", type=TEXT_FILE, required=True, metavar="F", help="Text to translate or predict."
+    "--source", type=TEXT_SOURCE, required=True, metavar="F", help="Text to translate or predict."
 )
 @click.option(
     "--reference",
@@ -108,7 +116,10 @@ def _evaluate_language_model(run: Run, source: str) -> dict[str, Any]:
     from tfformer.data.sources import read_sentences
     from tfformer.inference.generator import Generator
 
-    sentences = [sentence for (sentence,) in read_sentences(source)]
+    stated = run.config.data.languages
+    language = (stated[0],) if stated else None
+    rows = read_sentences(source, languages=language, split="test")
+    sentences = [sentence for (sentence,) in rows]
     bits = Generator.of(run).bits_per_byte(sentences)
     return {"bits_per_byte": bits, "sentences": len(sentences)}
 

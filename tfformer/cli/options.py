@@ -18,6 +18,19 @@ AT_LEAST_1 = click.IntRange(min=1)
 TEXT_FILE = click.Path(exists=True, dir_okay=False)
 
 
+class TextSource(click.Path):
+    """A text file, or a text by its name, such as `tfds:NAME@SPLIT` or `phrasebook:SPLIT`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return a name unchecked, and the path of a file that exists."""
+        if str(value).startswith(("tfds:", "phrasebook:")):
+            return value
+        return super().convert(value, param, ctx)
+
+
+TEXT_SOURCE = TextSource(exists=True, dir_okay=False)
+
+
 class RunFolder(click.ParamType[str]):
     """A run directory, or its address in an object store."""
 
