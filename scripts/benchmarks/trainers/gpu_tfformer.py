@@ -1,6 +1,7 @@
 """A training step of tfformer on a GPU: preset, dtype, XLA or plain, rows, vocabulary, ..."""
 
 import json
+import resource
 import sys
 import time
 
@@ -16,9 +17,12 @@ import tensorflow as tf  # noqa: E402
 
 from tfformer import SmoothedCrossEntropy, Transformer  # noqa: E402
 from tfformer.config import PRESETS, Config  # noqa: E402
+from tfformer.data.batches import Batches  # noqa: E402
+from tfformer.data.encoding import EncodedText, IdRows  # noqa: E402
 from tfformer.training.optimizer import new_optimizer  # noqa: E402
 
 ROUNDS = 3
+BATCHES = 50  # of the text
 
 
 def main() -> None:
@@ -30,13 +34,10 @@ def main() -> None:
     model = Transformer(vocab_size, vocab_size, dtype=dtype, **shape)
     optimizer = new_optimizer(Config.from_dict({"model": {"preset": preset}}), epoch_steps=100)
     model.compile(optimizer, SmoothedCrossEntropy(0.1), jit_compile=way == "XLA")
-    dice = np.random.default_rng(0)
-    ids = [dice.integers(4, vocab_size, (rows, length)).astype("int32") for _ in range(3)]
-    weights = np.ones((rows, length), "float32")
-    batch = ({"source": ids[0], "target": ids[1]}, ids[2], weights)
-    dataset = tf.data.Dataset.from_tensors(batch).repeat().prefetch(2)
+    batches = Batches(_text(rows, length, vocab_size), rows * length, packed=True)
+    one_batch = tf.data.Dataset.from_tensors(batches.batch(0)).repeat().prefetch(2)
 
-    def seconds(count: int) -> float:
+    def seconds(count: int, dataset: tf.data.Dataset = one_batch) -> float:
         start = time.perf_counter()
         history = model.fit(dataset, steps_per_epoch=count, shuffle=False, verbose=0)
         losses.extend(history.history["loss"])
@@ -46,12 +47,18 @@ def main() -> None:
     seconds(1)
     first = time.perf_counter() - START
     step = min(seconds(steps) for _ in range(ROUNDS)) / steps
+    stream = batches.dataset()
+    fed_step = min(seconds(steps, stream) for _ in range(ROUNDS)) / steps
     gpus = tf.config.list_physical_devices("GPU")
-    peak = tf.config.experimental.get_memory_info("GPU:0")["peak"] if gpus else 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 2**10
+    if gpus:
+        peak = tf.config.experimental.get_memory_info("GPU:0")["peak"]
     flops = _flops(model, rows * length, vocab_size) / step
     figures = {
         "first_update_seconds": round(first, 1),
         "step_ms": round(step * 1e3, 1),
+        "step_ms_with_pipeline": round(fed_step * 1e3, 1),
+        "pipeline_tokens_per_second": _pipeline_speed(batches),
         "target_tokens_per_second": round(rows * length / step),
         "teraflops": round(flops / 1e12, 2),
         "of_own_products": round(flops / _product_flops(dtype, 8192 if gpus else 512), 3),
@@ -59,6 +66,24 @@ def main() -> None:
         "losses": [round(loss, 3) for loss in losses],
     }
     print(json.dumps(figures), flush=True)
+
+
+def _text(rows: int, length: int, vocab_size: int) -> EncodedText:
+    """Return pairs that fill `BATCHES` batches: a half of the rows with one, a half with two."""
+    lengths = np.repeat([length, length // 2, length - length // 2], BATCHES * rows // 2)
+    offsets = np.append(0, np.cumsum(lengths))
+    dice = np.random.default_rng(0)
+    ids = [dice.integers(4, vocab_size, offsets[-1]).astype("uint16") for _ in range(2)]
+    return EncodedText(tuple(IdRows(side, offsets) for side in ids), length, 0, 0)
+
+
+def _pipeline_speed(batches: Batches) -> int:
+    """Target tokens a second of the batches alone, while the device waits."""
+    tokens = 0
+    start = time.perf_counter()
+    for _, labels, _ in batches.dataset().take(100):
+        tokens += labels.shape[0] * labels.shape[1]
+    return round(tokens / (time.perf_counter() - start))
 
 
 def _flops(model: keras.Model, tokens: int, vocab_size: int) -> float:
