@@ -18,8 +18,9 @@ from tfformer.checkpoints.checkpoint import Checkpoint, Vocabulary
 from tfformer.checkpoints.text_normalization import Rewrites
 from tfformer.checkpoints.vocabulary import SPECIAL, RowOrder
 from tfformer.checkpoints.weight_names import SOURCE, Table
-from tfformer.data.piece_tokenizer import CODE, parse_sentencepiece
+from tfformer.data.piece_tokenizer import CODE
 from tfformer.data.sources import read_lines
+from tfformer.data.tokenizers import parse_sentencepiece
 
 COVERAGE = 0.98  # of the text's pieces, at least; with less, the text is of another language
 CHUNK = 10_000  # lines
