@@ -56,15 +56,15 @@ def test_a_bfloat16_tensor_becomes_float32(tmp_path):
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        (b"{", "is no whole safetensors file"),
-        (b"[]", "is no whole safetensors file"),
-        ({"x": 3}, "is no whole safetensors file"),
-        ({"x": {"dtype": "I64", "shape": [1], "data_offsets": [0, 8]}}, "is of dtype I64"),
-        ({"x": {"dtype": "F32", "shape": [3], "data_offsets": [0, 8]}}, "is no whole"),
+        (b"{", "is not a complete safetensors file"),
+        (b"[]", "is not a complete safetensors file"),
+        ({"x": 3}, "is not a complete safetensors file"),
+        ({"x": {"dtype": "I64", "shape": [1], "data_offsets": [0, 8]}}, "has dtype I64"),
+        ({"x": {"dtype": "F32", "shape": [3], "data_offsets": [0, 8]}}, "is not a complete"),
         ({"x": {"dtype": "F64", "shape": [], "data_offsets": [0, 8]}}, r"and shape \(\)"),
-        ({"x": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}}, "is no whole"),
-        ({"x": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}, "is no whole"),
-        (b'{"x": {}, "x": {}}', "is no whole safetensors file"),
+        ({"x": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}}, "is not a complete"),
+        ({"x": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}, "is not a complete"),
+        (b'{"x": {}, "x": {}}', "is not a complete safetensors file"),
     ],
 )
 def test_a_damaged_safetensors_header_is_refused(tmp_path, header, message):
@@ -308,7 +308,7 @@ def test_a_tensor_of_marian_without_axes_is_refused(tmp_path, ending):
     path = tmp_path / f"model.{ending}"
     write = {"npz": marian_files.write_npz, "bin": marian_files.write_bin}[ending]
     write(path, OPTIONS, TENSORS | {"x": np.array(1.0, np.float32)})
-    with pytest.raises(ValueError, match=r"x has (no axes|the shape)"):
+    with pytest.raises(ValueError, match=r"x (is a scalar|has the impossible shape)"):
         marian_files.read(path)
 
 
@@ -316,7 +316,7 @@ def test_a_tensor_of_marian_without_axes_is_refused(tmp_path, ending):
     ("shape", "message"),
     [
         ((1,) * 9, "a tensor has 9 axes"),
-        ((0,), r"x has the shape \(0,\)"),
+        ((0,), r"x has the impossible shape \(0,\)"),
         ((3,), r"x has fewer numbers than its shape \(3,\) needs"),
     ],
 )
@@ -346,13 +346,13 @@ BOMB = "a: &a [x, x]\n" + "".join(f"{'b' * n}: &b{n} [*a, *a]\n" for n in range(
     ("content", "message"),
     [
         (b"{", r"decoder\.yml is not plain YAML"),
-        (b"[1]", r"decoder\.yml must hold names and values"),
+        (b"[1]", r"decoder\.yml must be a YAML mapping"),
         (BOMB.encode(), r"decoder\.yml is not plain YAML \(it uses an alias or a tag"),
         (b"a: 0x" + b"f" * 5_000, r"decoder\.yml is not plain YAML \(Exceeds the limit"),
         (b"a: !!binary aGk=", "it uses an alias or a tag"),
         (b"a: !!timestamp 2020-01-01", "it uses an alias or a tag"),
         (b"a: !!set {b}", "it uses an alias or a tag"),
-        (b"#" * 2**20 + b"\n", r"decoder\.yml has more than 1,048,576 bytes"),
+        (b"#" * 2**20 + b"\n", r"decoder\.yml is larger than 1,048,576 bytes"),
     ],
 )
 def test_options_that_json_cannot_hold_or_that_expand_are_refused(tmp_path, content, message):
@@ -365,7 +365,7 @@ def test_options_that_json_cannot_hold_or_that_expand_are_refused(tmp_path, cont
 def test_packed_integers_are_refused(tmp_path):
     path = tmp_path / "model.npz"
     np.savez(path, Wemb=np.zeros((2, 2), np.int8), **{marian_files.OPTIONS: np.zeros(1, np.int8)})
-    with pytest.raises(ValueError, match="Wemb is of dtype int8, packed"):
+    with pytest.raises(ValueError, match="Wemb has dtype int8, packed"):
         marian_files.read(path)
 
 
@@ -380,5 +380,5 @@ def test_an_npz_with_pickled_objects_is_refused(tmp_path):
 
 def test_a_model_without_options_is_refused(tmp_path):
     np.savez(tmp_path / "model.npz", Wemb=np.zeros((2, 2), np.float32))
-    with pytest.raises(ValueError, match=r"has no special:model\.yml"):
+    with pytest.raises(ValueError, match=r"does not contain special:model\.yml"):
         marian_files.read(tmp_path / "model.npz")

@@ -299,7 +299,7 @@ def test_the_command_line_says_that_tensors_were_compared(imported, tmp_path, ca
     words = ["export", str(imported("A")), "--format", "hugging_face", "--output", str(tmp_path)]
     assert main(words) == 0
     first, _ = capsys.readouterr().out.splitlines()
-    assert re.fullmatch(r"tensors: (\d+) of \1 were read back bit-equal", first)
+    assert re.fullmatch(r"tensors: (\d+) of \1 were read back bit-identical", first)
 
 
 @pytest.mark.parametrize("name", "ACHI")

@@ -55,7 +55,7 @@ def test_export(remote, texts, capsys):
     pytest.importorskip("ctranslate2")
     words = ["export", remote, "--format", "ctranslate2", "--output", texts / "models"]
     assert main([*map(str, words), "--samples", str(texts / "text.en")]) == 0
-    assert "20 of 20 samples have the same output as the run" in capsys.readouterr().out
+    assert "20 of 20 samples gave the same output as the run" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -158,7 +158,7 @@ def test_the_command_line_writes_the_next_version(tiny_run, tmp_path, capsys):
     assert main(["export", str(tiny_run), *arguments]) == 0
     *lines, last = capsys.readouterr().out.splitlines()
     assert lines == [
-        f"{name}: 6 of 6 samples have the same output as the run" for name in ("greedy", "beam")
+        f"{name}: 6 of 6 samples gave the same output as the run" for name in ("greedy", "beam")
     ]
     assert last == str(tmp_path / "models" / "2")
 

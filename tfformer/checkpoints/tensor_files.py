@@ -1,7 +1,7 @@
 """Read the tensors of safetensors and of PyTorch's pickles, mapped from their file; no torch.
 
-A checkpoint may be larger than the memory. Each array is a memory map, so its pages are read when
-the array is used and dropped with it.
+A checkpoint may be larger than memory. Each array is a memory map: its pages are read when the
+array is used, and freed when the array is deleted.
 
 A `pytorch_model.bin` is a pickle, which may call any function. `_Unpickler` looks up no name: it
 knows the few that a dictionary of tensors needs, and refuses every other. Layouts
@@ -54,15 +54,16 @@ def release(array: np.ndarray) -> None:
 def read_safetensors(path: Path) -> dict[str, np.ndarray]:
     """Return the tensors of a `.safetensors` file by their names; bfloat16 becomes float32.
 
-    The library checks the header: it lists all tensors, which fill the file without gaps.
-    ValueError: the file is cut off or damaged, or contains another dtype.
+    The safetensors library checks that the tensors listed in the header fill the file without gaps.
+    ValueError: the file is truncated or damaged, or contains a scalar or a dtype that is not in
+    `DTYPES`.
     """
     try:
         with safe_open(path, "numpy") as file:
             slices = {name: file.get_slice(name) for name in file.offset_keys()}
     except SafetensorError as error:
         raise ValueError(
-            f"{path} is no whole safetensors file ({error}); copy the file again"
+            f"{path} is not a complete safetensors file ({error}); copy the file again"
         ) from None
     if not slices:
         raise ValueError(f"{path} contains no tensors; copy the file again")
@@ -75,8 +76,8 @@ def read_safetensors(path: Path) -> dict[str, np.ndarray]:
         dtype = DTYPES.get(described.get_dtype())
         if dtype is None or not shape:
             raise ValueError(
-                f"{path}: {name} is of dtype {described.get_dtype()} and shape {shape}; give "
-                f"arrays of {', '.join(DTYPES)}"
+                f"{path}: {name} has dtype {described.get_dtype()} and shape {shape}; only "
+                f"arrays of {', '.join(DTYPES)} are supported"
             )
         found[name] = widened(mapped(path, dtype, offset, shape))
         offset += math.prod(shape) * np.dtype(dtype).itemsize

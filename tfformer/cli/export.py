@@ -1,4 +1,4 @@
-"""The verb `export`."""
+"""The command `export`."""
 
 import json
 import sys
@@ -39,50 +39,51 @@ from tfformer.storage.run_folders import MANIFEST, is_run
     "format",
     type=click.Choice(NAMES),
     required=True,
-    help="litert has a beam search only with --beam-size, web has none.",
+    help="litert has beam search only with --beam-size; web has none.",
 )
-@new_folder("Folder of versions; the export gets the next free number.")
+@new_folder("Folder of versions; the new one is a subfolder with the next free number.")
 @click.option(
     "--max-length",
     type=click.IntRange(min=2),
     metavar="N",
-    help="Tokens of the longest sentence. Default: the run's.",
+    help="Maximum number of tokens per sentence. Default: the run's.",
 )
 @beam_size
 @length_penalty
 @click.option(
     "--dtype",
     type=click.Choice(DTYPES),
-    help="saved_model: type of the weights. Default: float32.",
+    help="Type of the weights of a saved_model. Default: float32.",
 )
 @click.option(
     "--quantize",
     type=click.Choice(QUANTIZATIONS),
-    help="litert, web: type of the weights. Default: none, and float16 for web.",
+    help="Type of the weights of litert (default: none) and web (default: float16).",
 )
 @click.option(
     "--text/--no-text",
     "with_text",
     default=None,
-    help="Signatures over text, with operators of TF Text. Default: saved_model has them.",
+    help="Signatures that take text, with TF Text's operators. Default: only in saved_model.",
 )
 @click.option(
     "--static",
     is_flag=True,
     default=None,
-    help="litert: one sentence and fixed shapes, for CompiledModel.",
+    help="Fix all shapes of a litert file, for one sentence, as CompiledModel requires.",
 )
 @click.option(
     "--samples",
     type=TEXT_FILE,
     metavar="F",
-    help="Sentences to check with. Default: random words of the vocabulary.",
+    help="Sentences to compare export and run with. Default: random pieces.",
 )
 @languages
 def export(run: str, format: str, output: str, **values: Any) -> None:
-    """Write a finished run for other software.
+    """Export a finished run for use by other software.
 
-    The export is read back, and must translate as the run does.
+    Another process reads the export back and compares its translations with the run's. In float32
+    they must be identical.
     """
     values["source_language"], values["target_language"] = values.pop("languages")
     options = {name: value for name, value in values.items() if value is not None}
@@ -115,10 +116,10 @@ def _check_output(path: str) -> None:
 def _parity_lines(manifest: Mapping[str, Any], samples: str) -> Iterator[str]:
     for name, measured in manifest["parity"].items():
         counts = f"{measured['identical']} of {measured['sentences']}"
-        if name == "tensors":  # of a checkpoint for another toolkit, which is not run here
-            yield f"tensors: {counts} were read back bit-equal"
+        if name == "tensors":  # a checkpoint for another toolkit, which does not run here
+            yield f"tensors: {counts} were read back bit-identical"
         else:
-            yield f"{name}: {counts} {samples} have the same output as the run"
+            yield f"{name}: {counts} {samples} gave the same output as the run"
     if bleu := manifest.get("bleu"):
         before_and_after = f"run {bleu['run']:.2f}, export {bleu['exported']:.2f}"
         yield f"BLEU on {bleu['sentences']} validation sentences: {before_and_after}"

@@ -1,4 +1,7 @@
-"""The choices of a tokenizer, apart from the recipe: translating needs them, and no pydantic."""
+"""The allowed values of two tokenizer settings.
+
+They are not in `recipe.py` because translation needs them and must not import pydantic.
+"""
 
 from typing import Literal
 

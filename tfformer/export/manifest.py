@@ -24,7 +24,7 @@ LIBRARIES = (
     "ctranslate2",
     "ai-edge-litert",
 )
-EXAMPLES = {  # sentences with their translations, by the validation text
+EXAMPLES = {  # example sentences and their translations; the key is `data.valid`
     "phrasebook:valid": {
         "Good morning.": "Guten Morgen.",
         "How are you?": "Wie geht es Ihnen?",
@@ -66,7 +66,7 @@ NO_LICENCE = "the terms of the text that the model was trained on apply"
 
 
 def first_manifest(folder: Path, run: Run, model: TextModel) -> dict[str, Any]:
-    """Save the tokenizers beside a written artifact, and return the keys that every manifest has.
+    """Save the tokenizers beside a written artifact, and return the entries of all manifests.
 
     export/README.md documents the keys.
     """

@@ -328,7 +328,7 @@ def with_end(ids: tf.Tensor, lengths: tf.Tensor, max_length: int) -> tf.Tensor:
 def token_log_probs(
     model: Transformer, source: tf.Tensor, target: tf.Tensor, to_logits: ToLogits | None = None
 ) -> tf.Tensor:
-    """Score given translations, token by token.
+    """Score existing translations, token by token.
 
     Args:
         model: The translation model.

@@ -12,7 +12,7 @@ from tfformer.inference.translation import Translation
 from tfformer.inference.translator import ForcedScore, Translator
 
 CHUNK = 1_000  # sentences in memory
-PORTION = 128  # sentences of similar length between two calls of `advance`
+PORTION = 128  # sentences of similar length translated together; then `advance` is called
 
 Advance = Callable[[int], None]  # called with the number of sentences done since the last call
 Item = TypeVar("Item")
@@ -46,13 +46,13 @@ def translate_stream(
         sentences: The text, one sentence at a time.
         beam_size: As in `Translator.translate`.
         length_penalty: As in `Translator.translate`.
-        advance: Called after every few sentences.
+        advance: Called after each portion of at most 128 sentences.
 
     Yields:
         The chunks, in the order of the text.
 
     Raises:
-        ValueError: As `Translator.translate`.
+        ValueError: As in `Translator.translate`.
     """
     truncation = _Truncation()
     for chunk in _chunks(sentences):
@@ -75,7 +75,7 @@ def score_stream(
     pairs: Iterable[SentencePair],
     advance: Advance = lambda count: None,
 ) -> Iterator[ForcedScore]:
-    """Score given translations of a text of any length.
+    """Score existing translations of a text of any length.
 
     One warning at the end counts the sentences that were truncated.
 
@@ -88,7 +88,7 @@ def score_stream(
         The score of each pair.
 
     Raises:
-        ValueError: As `Translator.score`.
+        ValueError: As in `Translator.score`.
     """
     truncation = _Truncation()
     for chunk in _chunks(pairs):

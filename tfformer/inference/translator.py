@@ -37,7 +37,7 @@ from tfformer.special_ids import END_ID
 from tfformer.text import Align, TextTranslator
 
 BATCH_SIZE = 64
-GPU_HYPOTHESES = 512  # of a batch; a step takes as long with 64, as launching it takes the time
+GPU_HYPOTHESES = 512  # in a batch; a step with 64 takes as long, because launching it dominates
 DAMAGED = "the model gives a sentence no finite score: its weights are damaged; train again"
 
 
@@ -66,9 +66,9 @@ class ForcedScore(NamedTuple):
 class Translator(TextModel):
     """A trained model that translates lists of sentences.
 
-    Every method accepts sentences as texts, or as the result of `encode`. Texts that are too long
-    for the model are truncated, with one warning per call. With `encode` the caller gets their
-    count instead of a warning.
+    Methods that take sentences accept them as texts or as the result of `encode`. Texts that are
+    too long for the model are truncated, with one warning per call. If you call `encode` yourself,
+    its result contains their number, and there is no warning.
 
     Args:
         model: The model.
@@ -77,14 +77,16 @@ class Translator(TextModel):
         beam_size: The default number of beams; 1 is greedy search.
         length_penalty: The default alpha of Wu et al. 2016, equation 14.
         max_length: Maximum number of tokens of a source or a translation, the end token included.
-        language: The code of the source language, by which `translate_text` finds sentences.
-        target_language: The code of the target language, which a translated page declares.
+        language: The code of the source language, whose rules `translate_text` uses to find
+            sentences.
+        target_language: The code of the target language, which `translate_text` writes into the
+            `lang` attribute of `<html>`.
 
     Attributes:
         decoding: The default search, a `DecodingConfig`.
 
     Raises:
-        ValueError: A vocabulary's size is not the one that the model was built for.
+        ValueError: The vocabulary size of a tokenizer differs from that of the model.
 
     Example:
         This model is untrained; `Translator.load("my_run")` returns a trained one.
@@ -135,7 +137,7 @@ class Translator(TextModel):
 
     @classmethod
     def for_recipe(cls, model: Model, tokenizers: Tokenizers, config: Config) -> Self:
-        """Put a model to use with the limits and the search of a recipe."""
+        """Return a translator for a model, with the limits and the search of a recipe."""
         assert isinstance(model, Transformer)
         source, target = config.data.languages or ("en", None)
         return cls(
@@ -150,7 +152,7 @@ class Translator(TextModel):
         )
 
     def with_search(self, decoding: DecodingConfig, max_length: int | None = None) -> Self:
-        """Return this translator with another search and, if given, another `max_length`."""
+        """Return a copy with another search and, if given, another `max_length`."""
         other = copy.copy(self)
         other.decoding = decoding
         other.max_length = max_length or self.max_length
@@ -158,7 +160,7 @@ class Translator(TextModel):
         return other
 
     def with_model(self, model: Model) -> Self:
-        """Return this translator around another model with the same vocabularies."""
+        """Return a copy with another model, which has the same vocabularies."""
         assert isinstance(model, Transformer)
         other = self.with_search(self.decoding)
         other.model = model
@@ -194,7 +196,7 @@ class Translator(TextModel):
         """Load a run directory, with its best weights and decoding settings.
 
         Args:
-            run: The folder that the training of a translation model wrote.
+            run: The run directory of a trained or imported translation model.
             source_language: For a multilingual model (M2M100, NLLB), the language to translate
                 from, such as "en" or "eng_Latn"; the run's own by default.
             target_language: The language to translate into.
@@ -205,7 +207,7 @@ class Translator(TextModel):
         Raises:
             FileNotFoundError: The folder, or a file in it, is missing.
             ValueError: A file is damaged, the run contains a language model, or the model does not
-                know a language.
+                support a language.
         """
         return cls.of(Run.open(run).with_languages(source_language, target_language))
 
@@ -239,9 +241,9 @@ class Translator(TextModel):
 
         Args:
             sentences: B texts, or the result of `encode`.
-            beam_size: Number of beams; 1 is greedy search. The run's own by default.
-            length_penalty: The alpha of Wu et al. 2016, equation 14, at least 0. The run's own by
-                default.
+            beam_size: Number of beams; 1 is greedy search. By default, that of `decoding`.
+            length_penalty: The alpha of Wu et al. 2016, equation 14, at least 0. By default, that
+                of `decoding`.
 
         Returns:
             The best translation of each sentence, empty for a blank sentence.
@@ -272,8 +274,9 @@ class Translator(TextModel):
                 or "srt" (SubRip's subtitles).
             beam_size: As in `translate`.
             length_penalty: As in `translate`.
-            align: Aligns words to place markup, such as `partial(nearest_targets, translator)`;
-                without it markup is placed by equal words and by proportion.
+            align: A function that aligns words, such as `partial(nearest_targets, translator)`, so
+                that markup can be placed. Without it, markup is placed at equal words, and
+                otherwise at the same relative position.
             keep: Words and phrases that are not translated.
 
         Returns:
@@ -293,7 +296,7 @@ class Translator(TextModel):
         align: Align | None = None,
         keep: Sequence[str] = (),
     ) -> TextTranslator:
-        """Return the translator of whole texts, which can also translate a stream in pieces.
+        """Return a translator of whole texts, whose `stream` yields a translation in pieces.
 
         The arguments are those of `translate_text`.
         """
@@ -366,15 +369,16 @@ class Translator(TextModel):
     ) -> list[str]:
         """Draw a random translation of each sentence.
 
-        The same arguments return the same translations. The draws of a sentence depend on its batch
-        and its row there, and so on the other sentences.
+        The same arguments return the same translations. The draws for a sentence depend on its
+        batch and its row in the batch, and therefore on the other sentences.
 
         Args:
             sentences: B texts, or the result of `encode`.
             seed: From 0 to 2^31 - 1.
             temperature: Above 0; values near 0 approach greedy search.
             top_k: If above 0, only the k most likely tokens may be drawn.
-            top_p: If below 1, only the fewest tokens that together reach probability p.
+            top_p: If below 1, only the smallest set of most likely tokens whose probabilities add
+                up to at least p may be drawn.
             batch_size: Number of sentences of similar length that are decoded together.
 
         Returns:
@@ -402,11 +406,12 @@ class Translator(TextModel):
         Args:
             sources: B texts, or the result of `encode`.
             targets: A translation of each source: B texts, or the result of `encode_targets`.
-            batch_tokens: Maximum target tokens of pairs of similar length that are computed
-                together.
+            batch_tokens: Maximum number of target tokens in a batch; pairs of similar length share
+                a batch.
 
         Returns:
-            The score of each pair. A blank source has no tokens, a blank target only the end token.
+            The score of each pair. If the source is blank, it has no tokens; if the target is
+            blank, it has only the end token.
 
         Raises:
             ValueError: The numbers of sources and targets differ, a sentence is not Unicode text,
@@ -489,7 +494,7 @@ class Translator(TextModel):
 
 
 def _ended(sentences: EncodedSentences) -> list[list[int]]:
-    """Put the end token behind every sentence; a blank one stays empty."""
+    """Append the end token to every sentence; a blank sentence remains empty."""
     return [[*ids, END_ID] if ids else [] for ids in sentences.ids]
 
 

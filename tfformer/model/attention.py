@@ -19,19 +19,19 @@ from tfformer.model.registry import LayerOptions, SequenceLayer, Shape, argument
 class MultiHeadAttention(SequenceLayer):
     """softmax(Q K^T / sqrt(d_k)) V in several heads (section 3.2, eq. 1).
 
-    Each head has d_k = d_model / num_heads dimensions. A call attends from a sequence to a
-    memory. A decoder with a cache uses its two halves: `project` the memory once, then `attend` to
-    its keys and values at each step. The attention weights have no dropout, as in the paper;
-    Tensor2Tensor has it.
+    Each head has d_k = d_model / num_heads dimensions. A call attends from a sequence to a memory.
+    A decoder with a cache calls the two halves separately: `project` once for the memory, then
+    `attend` at each step. As in the paper, no dropout is applied to the attention weights;
+    Tensor2Tensor applies it.
 
     Args:
         d_model: Width of the model, the size of each vector.
         num_heads: Number of attention heads; must divide `d_model`.
         use_bias: Add a bias in each of the four projections.
-        **options: Keras' arguments of every layer, see `LayerOptions`.
+        **options: Arguments that every Keras layer accepts, see `LayerOptions`.
 
     Raises:
-        ValueError: `num_heads` does not divide `d_model`, or one is below 1.
+        ValueError: `num_heads` does not divide `d_model`, or one of them is below 1.
 
     Example:
         >>> import numpy, tfformer
@@ -80,11 +80,12 @@ class MultiHeadAttention(SequenceLayer):
 
         Args:
             query: Vectors (B, T, D).
-            memory: Vectors (B, S, D). A mask that Keras carries along with them is applied too.
+            memory: Vectors (B, S, D). A Keras mask that is attached to them is applied too.
             attention_mask: Boolean (B, S), (B, T, S) or broadcasting over (B, H, T, S), True = may
-                be attended to. Rank 2 is (B, S); for a mask (T, S) give `mask[None]`.
-            return_weights: Return the attention weights too.
-            mask: The mask that Keras passes by this name, combined with `attention_mask`.
+                be attended to. A mask with two axes is read as (B, S); to pass a mask (T, S), give
+                `mask[None]`.
+            return_weights: Whether to return the attention weights too.
+            mask: The mask that Keras passes under this name; it is combined with `attention_mask`.
 
         Returns:
             Vectors (B, T, D), and with `return_weights` the weights (B, H, T, S), see `attend`.
@@ -109,8 +110,9 @@ class MultiHeadAttention(SequenceLayer):
             mask: Boolean, broadcasting over (B, H, T, S), True = may be attended to.
 
         Returns:
-            Vectors (B, T, D) and weights (B, H, T, S): 0 where masked. They are uniform in a row
-            whose keys are all masked, in float16 only if its scores are between -8 and 8.
+            Vectors (B, T, D) and weights (B, H, T, S). The weight of a masked key is 0. If all keys
+            of a query are masked, its weights are uniform (in float16, only if its scores are
+            between -8 and 8).
         """
         # Scaling the queries, T * d_k numbers, is cheaper than scaling the T * S scores.
         queries = self._split_heads(self.query(query)) * self.d_k**-0.5  # (B, H, T, D // H)

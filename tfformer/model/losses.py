@@ -1,6 +1,6 @@
-"""Label-smoothed cross-entropy per real token.
+"""Label-smoothed cross-entropy, averaged over the tokens that are not padding.
 
-The data set's sample weights say which tokens are real.
+The sample weights of the data set are 1 for these tokens and 0 for padding.
 
 Shape letters: B batch, T positions, V vocabulary.
 """
@@ -22,17 +22,19 @@ BLOCKS = 8  # of positions, whose float32 logits and probabilities are in memory
 class SmoothedCrossEntropy(keras.losses.Loss):
     """Cross-entropy against (1 - e) one_hot(label) + e / V.
 
-    Source: Szegedy et al. 2016, section 7; e = 0.1 in Vaswani et al., section 5.4. It takes labels
-    (B, T) and logits (B, T, V), and is in nats. With sample weights of 0 on padding, the default
-    reduction is the mean over real tokens; Keras' own default would divide by the padding too.
+    Source: Szegedy et al. 2016, section 7; e = 0.1 in Vaswani et al., section 5.4. The loss takes
+    labels (B, T) and logits (B, T, V); its unit is the nat. If the sample weights are 0 on padding,
+    the default reduction is the mean over the other tokens; Keras' own default would also count the
+    padding in the divisor.
 
     Args:
-        label_smoothing: The formula's e, from 0 to below 1.
-        reduction: How losses (B, T) are reduced to one, see `keras.losses.Loss`.
+        label_smoothing: The e of the formula, at least 0 and below 1.
+        reduction: How the losses (B, T) are reduced to a scalar, see `keras.losses.Loss`.
         name: The loss's name in Keras' logs.
-        ignore_class: A label that is left out, as in Keras' own loss: 0 leaves out padding where
-            there are no sample weights.
-        dtype: A dtype or dtype policy of the reduction.
+        ignore_class: A label whose positions are ignored, as in Keras' own loss. With 0, padding is
+            ignored even without sample weights.
+        dtype: The dtype, or dtype policy, to which Keras converts labels and logits, and in which
+            it reduces the losses.
 
     Raises:
         ValueError: `label_smoothing` is outside its range.

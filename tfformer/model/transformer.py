@@ -37,29 +37,32 @@ class Transformer(TokenModel):
 
     Token id 0 is padding. In training, `call` computes the logits of all target positions at once;
     `encode` and `decode` are its two halves. In a search, `encode_and_project` runs once and `step`
-    for each token. `hidden` and `hidden_step` are `call` and `step` without the projection to
+    once per token. `hidden` and `hidden_step` are `call` and `step` without the projection to
     logits.
 
     Args:
         source_vocab_size: Size of the source vocabulary.
         target_vocab_size: Size V of the target vocabulary.
-        num_layers: Layers of the encoder, and of the decoder unless `num_decoder_layers` is given.
+        num_layers: Number of layers of the encoder, and of the decoder unless `num_decoder_layers`
+            is given.
         d_model: Width of the model, the size of each vector; must be even.
         num_heads: Number of attention heads; must divide `d_model`.
         d_ff: Width of the feed-forward sub-layers' hidden layer.
         dropout: Dropout rate on the embeddings and on each sub-layer's output (section 5.4).
-        num_decoder_layers: Layers of the decoder; by default `num_layers`.
+        num_decoder_layers: Number of layers of the decoder; by default `num_layers`.
         tie_embeddings: "none": three matrices; "output": the output projection is the transposed
             target embedding; "all": source, target and output are one matrix, as in the paper
             (section 3.4); "input": source and target are one matrix. "all" and "input" need a
             shared vocabulary. Equal sizes do not prove a shared vocabulary, so the default is
             "output".
         activation: "relu", "gelu", "swish" or a function, see `FeedForward`.
-        norm: "post" as in the paper, "pre", or "marian", which is "pre" as marian-decoder decodes.
+        norm: "post" as in the paper, "pre", or "marian", which is "pre" as marian-decoder computes
+            it.
         use_bias: Add a bias in the projections of the attentions.
-        dialect: Where an imported model differs from the paper: "paper", "marian", "m2m100", or a
-            mapping of fields, see `Dialect`. A model ignores the fields of the search.
-        **options: Keras' arguments of every layer, see `LayerOptions`.
+        dialect: How an imported model differs from the paper: "paper", "marian", "m2m100", or a
+            mapping of fields, see `Dialect`. The model itself ignores the fields that configure the
+            search.
+        **options: Arguments that every Keras layer accepts, see `LayerOptions`.
 
     Attributes:
         source_embedding: The `TokenEmbedding` of the source.
@@ -68,12 +71,14 @@ class Transformer(TokenModel):
         output_bias: The bias (V,) of the logits; None without one.
         encoder: The `Encoder`.
         decoder: The `Decoder`.
-        encoder_class: The class of the encoder. A subclass may name a subclass of `Encoder`.
-        decoder_class: The class of the decoder. A subclass may name a subclass of `Decoder`.
+        encoder_class: The class of the encoder. A subclass of `Transformer` may set it to a
+            subclass of `Encoder`.
+        decoder_class: The class of the decoder. A subclass of `Transformer` may set it to a
+            subclass of `Decoder`.
 
     Raises:
-        ValueError: An argument is invalid, or one matrix is wanted for two vocabularies; the
-            message names the argument and its valid values.
+        ValueError: An argument is invalid, or `tie_embeddings` needs one shared vocabulary but the
+            vocabulary sizes differ; the message names the argument and its valid values.
 
     Example:
         >>> import numpy, tfformer
@@ -142,13 +147,13 @@ class Transformer(TokenModel):
     def from_preset(
         cls, preset: str, source_vocab_size: int, target_vocab_size: int, **arguments: Any
     ) -> Self:
-        """Build a model of a known size, with fresh weights.
+        """Build a model of a preset size, with newly initialised weights.
 
         Args:
             preset: "tiny", "small", "base" or "big" (the last two are the paper's, table 3).
             source_vocab_size: Size of the source vocabulary.
             target_vocab_size: Size V of the target vocabulary.
-            **arguments: Any other constructor argument, in place of the preset's.
+            **arguments: Other constructor arguments, which override those of the preset.
 
         Returns:
             The model.
@@ -224,7 +229,7 @@ class Transformer(TokenModel):
         Args:
             inputs: {"source": ids (B, S), "target": ids (B, T)}, or [source, target], or the source
                 alone. Ids are integers; a target begins with the start token.
-            target: Target ids (B, T), where `inputs` is the source alone.
+            target: Target ids (B, T), if `inputs` is only the source.
             training: Whether to apply dropout.
 
         Returns:
@@ -239,8 +244,9 @@ class Transformer(TokenModel):
         """Compute the decoder's hidden states; `logits` projects them to the vocabulary.
 
         Args:
-            inputs: {"source": ids (B, S), "target": ids (B, T)}. Rows of several sentences also
-                have "source_segments" (B, S) and "target_segments" (B, T), see `segment_mask`.
+            inputs: {"source": ids (B, S), "target": ids (B, T)}. Packed rows, which contain several
+                sentences, also have "source_segments" (B, S) and "target_segments" (B, T), see
+                `segment_mask`.
             training: Whether to apply dropout.
 
         Returns:
@@ -317,7 +323,7 @@ class Transformer(TokenModel):
         return self.decoder(embeddings, memory, memory_mask=memory_mask, training=training)
 
     def encode_and_project(self, source: tf.Tensor) -> ProjectedMemory:
-        """Encode source ids (B, S) and project their memory for every step of decoding."""
+        """Encode source ids (B, S) and project the memory to keys and values for all steps."""
         memory, mask = self.encode(source)
         return self.decoder.project_memory(memory, mask)
 
@@ -329,12 +335,12 @@ class Transformer(TokenModel):
         Args:
             ids: Target ids (R, T) int32 at position, position + 1, ...
             position: The first of these positions, from 0 on.
-            cache: Keys and values of the positions before, see `decoder.empty_cache`. If it is too
-                short it grows, unless it has a static shape inside a graph.
+            cache: Keys and values of the earlier positions, see `decoder.empty_cache`. A cache that
+                is too short is enlarged, unless it has a static shape inside a graph.
             memory: The projected memory of B rows, see `encode_and_project`; B divides R.
 
         Returns:
-            Logits (R, T, V), and the cache with these positions.
+            Logits (R, T, V), and the cache with these positions added.
         """
         cache = with_capacity(cache, position + tf.shape(ids)[1])
         hidden, cache = self.hidden_step(ids, position, cache, memory)
@@ -356,14 +362,14 @@ class Transformer(TokenModel):
         """Decode the next position of N beams of each sentence.
 
         Args:
-            ids: Target ids (B, N) int32, all at `position`; N is a plain number.
-            position: From 0 on.
-            cache: The beams' cache, see `decoder.empty_beam_cache`; inside a graph it has room for
-                this position.
+            ids: Target ids (B, N) int32, all at `position`; N must be known statically.
+            position: The position, counted from 0.
+            cache: The beams' cache, see `decoder.empty_beam_cache`; inside a graph it must have
+                room for this position.
             memory: The projected memory of B rows, see `encode_and_project`.
 
         Returns:
-            Hidden states (B, N, D), and the cache with this position.
+            Hidden states (B, N, D), and the cache with this position added.
         """
         embeddings = self.target_embedding(ids)  # (B, N, D)
         return self.decoder.beam_step(embeddings, position, cache, memory)

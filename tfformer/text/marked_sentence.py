@@ -1,4 +1,4 @@
-"""A sentence with its markup: the pieces between which a document is divided."""
+"""Sentences with their markup, and the pieces (words, tags, protected words) they consist of."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Role(enum.Enum):
     CLOSE = "close"  # its end
     POINT = "point"  # an image or a comment between words
     COPY = "copy"  # a protected word, with its markup
-    LINE = "line"  # the end of a line, where a translation may break too
+    LINE = "line"  # a line break, which the translation has as well
     CUE = "cue"  # the end of a line or of a cue of subtitles
 
 
@@ -37,7 +37,7 @@ class Piece(NamedTuple):
         text: The visible characters; empty for markup.
         role: Its role.
         name: The name of a tag, which an end tag shares with its start tag.
-        within: Of a tag with attributes to translate, the parts that give `raw` when joined.
+        within: For a tag with translatable attributes, the parts that together make up `raw`.
     """
 
     raw: str
@@ -57,9 +57,9 @@ class MarkedSentence(NamedTuple):
 
     Attributes:
         pieces: The sentence's pieces.
-        escapes: The spelling of characters that the format reserves.
+        escapes: How to write each character that the format reserves, such as `&amp;` for `&`.
         is_line: Whether it is a line of a corpus, which the model gets unchanged.
-        keeps_spaces: Whether several spaces do not collapse into one.
+        keeps_spaces: Whether a run of spaces is kept instead of collapsing into one.
     """
 
     pieces: tuple[Piece, ...]
@@ -69,7 +69,7 @@ class MarkedSentence(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The sentence as a reader sees it, without ends of lines."""
+        """The sentence as a reader sees it, with line ends replaced by spaces."""
         text = "".join(piece.text for piece in self.pieces)
         return (SPACE if self.keeps_spaces else SPACES).sub(" ", text)
 
@@ -86,7 +86,8 @@ class MarkedSentence(NamedTuple):
     def shown(self) -> Iterator[tuple[Piece, str]]:
         """Yield each piece with the characters of `text` that it contributes.
 
-        Of two spaces side by side, a protected word loses its own: its markup contains it.
+        Where a protected word's space meets another one, the protected word's is dropped here; its
+        `raw` still contains it.
         """
         before = ""
         for number, piece in enumerate(self.pieces):
@@ -100,7 +101,7 @@ class MarkedSentence(NamedTuple):
             before = shown[-1:] or before
 
     def _text_behind(self, number: int) -> str:
-        """The first visible characters behind a piece."""
+        """Return the text of the next visible piece."""
         behind = itertools.islice(self.pieces, number + 1, None)
         return next((piece.text for piece in behind if piece.text), "")
 
@@ -113,17 +114,17 @@ class MarkedSentence(NamedTuple):
             position += len(shown)
 
     def spelling(self) -> dict[str, str]:
-        """Return the spelling of characters: the format's, or the sentence's own."""
+        """Return how to write special characters: as the sentence does, or else the format."""
         own = dict(self.escapes)
         for piece in self.pieces:
             character = piece.text or piece.raw[1:]
             is_written = piece.raw[:1] in ("&", "\\") and len(character) == 1
-            if is_written and not SPACE.match(character):  # as an entity or a hard break is
+            if is_written and not SPACE.match(character):  # it may be an entity
                 own[character] = piece.raw
         return own
 
 
-Part = str | MarkedSentence  # of a document: one that stays, or one to translate
+Part = str | MarkedSentence  # of a document: text to copy, or a sentence to translate
 
 
 class Reading(NamedTuple):
@@ -132,7 +133,7 @@ class Reading(NamedTuple):
     Attributes:
         language: The code of its language.
         target_language: The code of the language that it is translated into, if that is known.
-        keep: Words and phrases that stay.
+        keep: Words and phrases to copy instead of translating.
         attributes: Whether attributes that a reader sees or hears are translated.
     """
 
@@ -142,7 +143,7 @@ class Reading(NamedTuple):
     attributes: bool = True
 
 
-# Divides a document, in parts, into sentences with their markup, and strings that do not change.
+# Takes a document as a sequence of strings, and yields its sentences and the text between them.
 Reader = Callable[[Iterable[str], Reading], Iterator[Part]]
 
 
@@ -154,8 +155,8 @@ def sentences(
 ) -> Iterator[Part]:
     """Divide the pieces of a paragraph into sentences, and strings that do not change.
 
-    A line's end within the paragraph is a space, unless the text of a LINE or CUE says otherwise or
-    the paragraph keeps its spaces. `escapes` and `keeps_spaces` are those of `MarkedSentence`.
+    A line end within the paragraph counts as a space, except in a LINE or CUE, or if the paragraph
+    keeps its spaces. For `escapes` and `keeps_spaces`, see `MarkedSentence`.
     """
     pieces = protected(pieces, protected_words(reading.keep), keeps_spaces)
     text = "".join(_one_line(piece, keeps_spaces) for piece in pieces)
@@ -176,9 +177,10 @@ def sentences(
 def protected(
     pieces: Sequence[Piece], pattern: re.Pattern[str], keeps_spaces: bool = False
 ) -> list[Piece]:
-    """Make one COPY of each protected word, and a LINE of each <br> that is written as text.
+    """Turn each protected word into one COPY, and each <br> written as text into a LINE.
 
-    A protected word ends at a tag, unless it contains whole elements, as <i>a</i>@b.org does.
+    A protected word may extend across tags only if it contains whole elements, as in
+    <i>a</i>@b.org.
     """
     text = "".join(_one_line(piece, keeps_spaces) for piece in pieces)
     lengths = []
@@ -194,7 +196,7 @@ def protected(
 
 
 def _protected_spans(pieces: Sequence[Piece], pattern: re.Pattern[str], text: str) -> list[Span]:
-    """The spans of copies, of protected words between tags, and of other protected words."""
+    """Return the spans of copies, of protected words between tags, and of those across tags."""
     spans: list[Span] = []
     tags = [0]
     end = 0
@@ -216,7 +218,7 @@ def _protected_spans(pieces: Sequence[Piece], pattern: re.Pattern[str], text: st
 
 
 def _copy(group: Sequence[Piece]) -> list[Piece]:
-    """Make one piece of a protected word, unless it holds a part of an element."""
+    """Merge a protected word into one piece, unless it contains only part of an element."""
     texts = [number for number, piece in enumerate(group) if piece.text]
     first, last = texts[0], texts[-1] + 1
     depth = lowest = 0
@@ -274,12 +276,12 @@ def cut(pieces: Sequence[Piece], lengths: Sequence[int]) -> list[tuple[Piece, ..
 
 
 def _stretch(piece: Piece, start: int, end: int) -> Piece:
-    """A part of a piece of text; the whole is never copied, so that cutting is linear."""
+    """Return part of a text piece. The rest is not copied, so that cutting takes linear time."""
     return Piece(piece.text[start:end], piece.text[start:end])
 
 
 def _one_line(piece: Piece, keeps_spaces: bool) -> str:
-    """The piece's text, in which only the end of a LINE or CUE ends a line."""
+    """Return the piece's text; white space becomes spaces, except in a LINE or CUE."""
     if keeps_spaces or piece.role in (Role.LINE, Role.CUE):
         return piece.text
     return SPACE.sub(" ", piece.text)

@@ -19,12 +19,12 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
     Args:
         d_model: The model's width.
-        warmup_steps: Steps of linearly rising rate.
-        scale: Factor of all rates, at least 0.
+        warmup_steps: Number of steps during which the rate rises linearly.
+        scale: Factor by which all rates are multiplied, at least 0.
 
     Raises:
-        ValueError: `d_model` or `warmup_steps` is not a whole number from 1, or `scale` is negative
-            or not a number.
+        ValueError: `d_model` or `warmup_steps` is not a positive integer, or `scale` is negative or
+            not a number.
 
     Example:
         >>> import tfformer
@@ -40,12 +40,12 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
     @classmethod
     def with_peak(cls, peak: float, d_model: int, warmup_steps: int = 4000) -> "WarmupSchedule":
-        """Return the same curve with its highest rate given: inverse square root.
+        """Return the schedule with a given peak (`inverse_sqrt` in a recipe).
 
         Args:
             peak: The rate at step `warmup_steps`.
             d_model: The model's width, which cancels out.
-            warmup_steps: Steps of linearly rising rate.
+            warmup_steps: Number of steps during which the rate rises linearly.
 
         Returns:
             The schedule.
@@ -73,15 +73,15 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
 @register
 class LinearSchedule(keras.optimizers.schedules.LearningRateSchedule):
-    """Linear warmup, then linear decay to 0, for a training of known length.
+    """Linear warmup, then linear decay to 0, for a training run of known length.
 
     peak * min(s / warmup_steps, (total_steps - s) / (total_steps - warmup_steps)), and 0 from
     `total_steps` on (Devlin et al. 2019, appendix A.2). s = step + 1, as in `WarmupSchedule`.
 
     Args:
         peak: The highest rate, at least 0.
-        warmup_steps: Steps of rising rate, from 0 on.
-        total_steps: Steps to rate 0.
+        warmup_steps: Number of steps during which the rate rises linearly, at least 0.
+        total_steps: Number of steps after which the rate is 0.
 
     Raises:
         ValueError: An argument is outside its range, or `warmup_steps` is not below `total_steps`.

@@ -1,7 +1,7 @@
-"""Read and write Marian's two files of tensors.
+"""Read and write Marian's two tensor file formats.
 
-They are `.npz` (NumPy's zip) and `.bin` (Marian's own). Beside the tensors each holds
-`special:model.yml`, the options that the model was built with. The `.bin` format is that of
+They are `.npz` (NumPy's zip) and `.bin` (Marian's own). Besides the tensors, each contains
+`special:model.yml`, the options that the model was built with. The `.bin` format is defined in
 marian-dev, src/common/binary.cpp, version 1.
 """
 
@@ -21,7 +21,7 @@ from tfformer.checkpoints.tensor_files import mapped
 from tfformer.storage.whole_files import whole_file
 
 OPTIONS = "special:model.yml"
-FLOATS = {0x0402: "<f2", 0x0404: "<f4", 0x0408: "<f8"}  # Marian's Type: class and bytes
+FLOATS = {0x0402: "<f2", 0x0404: "<f4", 0x0408: "<f8"}  # Marian's: 0x04 (float), size in bytes
 BYTES = 0x0101  # int8, only for the options
 ALIGNMENT = 256
 HEADERS = {  # version of NumPy's format -> reader of the header
@@ -29,8 +29,8 @@ HEADERS = {  # version of NumPy's format -> reader of the header
     (2, 0): np.lib.format.read_array_header_2_0,
 }
 MAX_RANK = 8
-MAX_OPTIONS_BYTES = 2**20  # of YAML; a model's options have a few kilobytes
-MarianOptions = dict[str, Any]  # by name, of a model or of a search
+MAX_OPTIONS_BYTES = 2**20  # of YAML; a model's options are a few kilobytes
+MarianOptions = dict[str, Any]  # the options of a model or of a search, by name
 
 
 def read(path: Path) -> tuple[MarianOptions, dict[str, np.ndarray]]:
@@ -41,16 +41,16 @@ def read(path: Path) -> tuple[MarianOptions, dict[str, np.ndarray]]:
     with naming_damage(path):
         tensors = _read_bin(path) if path.suffix == ".bin" else _read_npz(path)
     if OPTIONS not in tensors:
-        raise ValueError(f"{path} has no {OPTIONS}, the options it was trained with; save it again")
+        raise ValueError(f"{path} does not contain {OPTIONS}, the model's options; save it again")
     options = tensors.pop(OPTIONS).tobytes().rstrip(b"\0")
     wrong = [name for name, tensor in tensors.items() if tensor.dtype.kind != "f"]
     if wrong:
         raise ValueError(
-            f"{path}: {wrong[0]} is of dtype {tensors[wrong[0]].dtype}, packed for one kind of "
-            "processor; give the float32 model"
+            f"{path}: {wrong[0]} has dtype {tensors[wrong[0]].dtype}, packed for one type of "
+            "processor; use the float32 model"
         )
     if scalars := [name for name, tensor in tensors.items() if not tensor.ndim]:
-        raise ValueError(f"{path}: {scalars[0]} has no axes; copy the file again")
+        raise ValueError(f"{path}: {scalars[0]} is a scalar; copy the file again")
     return parse_options(options, f"{OPTIONS} in {path}"), tensors
 
 
@@ -61,13 +61,13 @@ def read_options(path: Path) -> MarianOptions:
 
 
 def parse_options(content: bytes, place: str) -> MarianOptions:
-    """Return the options in the YAML of a file named `place`, of values that JSON can hold.
+    """Parse YAML options whose values JSON can hold; `place` names their source in errors.
 
-    A date becomes a string. ValueError: it is no YAML mapping, is too long, or has an alias, as a
-    few hundred bytes of aliases can mean gigabytes, or a tag.
+    A date becomes a string. ValueError: the content is not a YAML mapping, is too long, or contains
+    a tag or an alias: a few hundred bytes of aliases can expand to gigabytes.
     """
     if len(content) > MAX_OPTIONS_BYTES:
-        raise ValueError(f"{place} has more than {MAX_OPTIONS_BYTES:,} bytes; give Marian's own")
+        raise ValueError(f"{place} is larger than {MAX_OPTIONS_BYTES:,} bytes; use Marian's file")
     try:
         text = content.decode("utf-8")
         for event in yaml.parse(text, yaml.SafeLoader):
@@ -81,7 +81,7 @@ def parse_options(content: bytes, place: str) -> MarianOptions:
         reason = str(error).partition("\n")[0][:100]
         raise ValueError(f"{place} is not plain YAML ({reason}); copy the file again") from None
     if not isinstance(options, dict):
-        raise ValueError(f"{place} must hold names and values; copy the file again")
+        raise ValueError(f"{place} must be a YAML mapping; copy the file again")
     return options
 
 
@@ -126,7 +126,7 @@ def _read_npz(path: Path) -> dict[str, np.ndarray]:
 
 
 def _npy(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
-    """One member, an array in NumPy's own format, not read if it is not compressed."""
+    """Return one member, a NumPy array, memory-mapped if the zip stores it uncompressed."""
     begin = member_offset(path, entry)
     with archive.open(entry) as file:
         if begin is None:
@@ -134,11 +134,11 @@ def _npy(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.nda
         version = np.lib.format.read_magic(file)
         header = HEADERS.get(version)
         if header is None:
-            raise ValueError(f"{entry.filename[:80]} is of another version, {version}")
+            raise ValueError(f"{entry.filename[:80]} has NumPy's version {version}, not 1.0 or 2.0")
         shape, is_fortran, dtype = header(file)
         begin += file.tell()
     if dtype.hasobject or math.prod(shape) * dtype.itemsize > entry.file_size:
-        raise ValueError(f"{entry.filename[:80]} has not the size of its shape")
+        raise ValueError(f"{entry.filename[:80]} is too small for its shape")
     numbers = mapped(path, dtype, begin, shape[::-1] if is_fortran else shape)
     return numbers.T if is_fortran else numbers
 
@@ -147,7 +147,7 @@ def _read_bin(path: Path) -> dict[str, np.ndarray]:
     content = np.memmap(path, mode="r").data
     version, count = struct.unpack_from("<2Q", content, 0)
     if version != 1:
-        raise ValueError(f"it is of version {version}, but 1 is the only one known")
+        raise ValueError(f"it has format version {version}; only version 1 is supported")
     if count > len(content) // 32:
         raise ValueError("it is cut off")
     headers = [struct.unpack_from("<4Q", content, 16 + 32 * n) for n in range(count)]
@@ -158,7 +158,7 @@ def _read_bin(path: Path) -> dict[str, np.ndarray]:
         place += length
     for _, _, rank, _ in headers:
         if rank > MAX_RANK:
-            raise ValueError(f"a tensor has {rank} axes")
+            raise ValueError(f"a tensor has {rank} axes, more than {MAX_RANK}")
         shapes.append(struct.unpack_from(f"<{rank}i", content, place))
         place += 4 * rank
     (gap,) = struct.unpack_from("<Q", content, place)
@@ -172,17 +172,17 @@ def _read_bin(path: Path) -> dict[str, np.ndarray]:
         found[name] = mapped(path, _dtype(name, size, kind, shape), place, shape)
         place += size
     if place != len(content):
-        raise ValueError("it goes on after its last tensor")
+        raise ValueError("it has extra bytes after its last tensor")
     return found
 
 
 def _dtype(name: str, size: int, kind: int, shape: tuple[int, ...]) -> str:
-    """The dtype of a tensor of `size` bytes, checked against its shape."""
+    """Return a tensor's dtype, after checking that `size` bytes suffice for its shape."""
     dtype = FLOATS.get(kind, "i1" if kind == BYTES else None)
     if dtype is None or (kind == BYTES and name != OPTIONS):
-        raise ValueError(f"{name} is packed for one kind of processor; give the float32 model")
+        raise ValueError(f"{name} is packed for one type of processor; use the float32 model")
     if min(shape, default=1) < 1:
-        raise ValueError(f"{name} has the shape {shape}")
+        raise ValueError(f"{name} has the impossible shape {shape}")
     if math.prod(shape) * np.dtype(dtype).itemsize > size:
         raise ValueError(f"{name} has fewer numbers than its shape {shape} needs")
     return dtype

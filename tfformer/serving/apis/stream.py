@@ -1,4 +1,4 @@
-"""Translations sentence by sentence, and the words that belong together."""
+"""Translation sentence by sentence, and word alignment."""
 
 import asyncio
 import codecs
@@ -28,25 +28,25 @@ from tfformer.serving.translations import Piece
 from tfformer.text.segmentation import BLOCK, block_end
 
 PLAIN_TEXT = "text/plain"
-READ_SECONDS = 30  # for a client to make room for an event
+READ_SECONDS = 30  # that a client may take to read an event
 UTF_8 = codecs.getincrementaldecoder("utf-8")
 
 router = APIRouter(tags=["Stream"], responses=REFUSALS | {404: {"model": Error}})
 
 
 class Model(BaseModel):
-    """The model that answers: by its name, or by its languages."""
+    """Selects the model that answers, by its name or by its languages."""
 
     source: str = Field(AUTO, description="The language of the text; auto detects it.")
     target: str = Field("", description="The language of the translation.", examples=["de"])
-    model: str = Field("", description="The name of a model, in place of the languages.")
+    model: str = Field("", description="The name of a model, instead of the languages.")
     api_key: str = Field("", description="A key, if the server requires one.")
 
 
 class StreamOptions(Model):
-    """How to translate a text that is the body itself."""
+    """Options for a request whose body is the text itself."""
 
-    format: Literal["text"] = Field("text", description="A stream takes no markup.")
+    format: Literal["text"] = Field("text", description="A stream accepts only plain text.")
 
 
 class Stream(StreamOptions):
@@ -75,8 +75,9 @@ class Links(BaseModel):
 class Events(Response):
     """Server-sent events, which are sent as the iterator yields them.
 
-    Starlette's and sse-starlette's streaming responses receive, and drop, what remains of the
-    request's body; here the translation begins while the text is still being sent.
+    Starlette's and sse-starlette's streaming responses read and discard the rest of the request
+    body. This response does not, because translation begins while the client is still sending its
+    text.
     """
 
     media_type = "text/event-stream"
@@ -112,11 +113,11 @@ class Events(Response):
     openapi_extra=_STREAM_BODY,
 )
 async def stream(request: Request, state: Served) -> Events:
-    """Answer with an event `piece` per part of the text.
+    """Answer with one `piece` event for each part of the text.
 
-    The parts, joined, are the text. The last event is `end` or `error`. A text of any length may be
-    the body, as text/plain, with the other fields in the query; the answer then begins before the
-    text has ended.
+    The parts, joined, are the text. The last event is `end` or `error`. A text of any length can be
+    sent as the body (text/plain), with the other fields in the query; the answer then begins before
+    the whole text has arrived.
     """
     options: StreamOptions
     if content_type(request) == PLAIN_TEXT:
@@ -131,7 +132,7 @@ async def stream(request: Request, state: Served) -> Events:
     beginning = await anext(blocks)
     direction = await _direction(state, options, beginning)
     pieces = _pieces(state, direction, beginning, blocks)
-    first = await anext(pieces, None)  # a refusal here still has its HTTP status
+    first = await anext(pieces, None)  # an error so far is answered with its HTTP status
     return Events(_events(request, first, pieces))
 
 
@@ -196,11 +197,11 @@ async def _events(
 
 @router.post(
     "/align",
-    summary="Tell which words of a sentence and of its translation belong together",
+    summary="Align the words of a sentence with the words of its translation",
     openapi_extra=described(Align),
 )
 async def align(fields: Annotated[Align, fields_of(Align)], state: Served) -> Links:
-    """Return the links between words that the attention of a run directory's model defines.
+    """Return the word alignment, computed from the attention of a run directory's model.
 
     The list is empty for an export, and for a sentence longer than the model's limit.
     """
