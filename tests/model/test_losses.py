@@ -182,3 +182,10 @@ def test_no_float32_copy_of_half_precision_logits_is_made():
     sizes = [output.shape.num_elements() for output in outputs if output.dtype == tf.float32]
     assert None not in sizes
     assert max(sizes) == 8 * 10 * 70 // 8
+
+
+def test_a_dtype_that_rounds_labels_is_refused() -> None:
+    """257 is 256 in bfloat16, and 2,049 is 2,048 in float16."""
+    for dtype in ("bfloat16", "mixed_bfloat16", "float16"):
+        with pytest.raises(ValueError, match="would round the labels"):
+            SmoothedCrossEntropy(dtype=dtype)

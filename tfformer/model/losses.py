@@ -37,7 +37,8 @@ class SmoothedCrossEntropy(keras.losses.Loss):
             it reduces the losses.
 
     Raises:
-        ValueError: `label_smoothing` is outside its range.
+        ValueError: `label_smoothing` is outside its range, or `dtype` has too few digits for
+            labels.
 
     Example:
         >>> import numpy, tfformer
@@ -57,6 +58,11 @@ class SmoothedCrossEntropy(keras.losses.Loss):
         dtype: DType = None,
     ) -> None:
         super().__init__(name=name, reduction=reduction, dtype=dtype)
+        if self.dtype in ("bfloat16", "float16"):
+            raise ValueError(
+                f"dtype={self.dtype!r} would round the labels, which Keras converts to it; use "
+                "float32: logits in half precision are accepted"
+            )
         self.label_smoothing = require_number("label_smoothing", label_smoothing, below=1)
         self.ignore_class = ignore_class
 
