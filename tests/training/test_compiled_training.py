@@ -8,6 +8,8 @@ import sys
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
+from support import forked
 
 import tfformer
 from tfformer.config import Config
@@ -25,20 +27,24 @@ train(Config.from_dict(json.loads(sys.argv[1])), sys.argv[2], report=lambda line
 """
 
 
-def losses(jit_compile):
-    """The losses of Adam's steps on batches with padding."""
+def losses(jit_compile, devices=("",), steps=STEPS):
+    """The losses of Adam\'s steps on batches with padding."""
     keras.utils.set_random_seed(1)
     dice = np.random.default_rng(1)
     model = tfformer.Transformer(20, 20, tie_embeddings="all", **SIZES)
     training = {"warmup_steps": 20, "clip_norm": 1.0}
     optimizer = new_optimizer(Config.from_dict({"training": training}), epoch_steps=STEPS)
-    model.compile(optimizer, tfformer.SmoothedCrossEntropy(0.1), jit_compile=jit_compile)
+    is_one = len(devices) == 1
+    loss = tfformer.SmoothedCrossEntropy(0.1)
+    model.compile(optimizer, loss, jit_compile=jit_compile and is_one)
+    model.devices, model.shards = devices, len(devices)
+    model.compiles_shards = jit_compile and not is_one
     batches = []
     for _ in range(2):
         source, target, labels = dice.integers(3, 20, (3, *SHAPE)).astype("int32")
         source[0, -2:] = labels[0, -3:] = 0
         batches.append(({"source": source, "target": target}, labels, np.float32(labels != 0)))
-    return [float(model.train_on_batch(*batches[step % 2])) for step in range(STEPS)]
+    return [float(model.train_on_batch(*batches[step % 2])) for step in range(steps)]
 
 
 @pytest.mark.slow
@@ -46,6 +52,28 @@ def test_the_losses_of_fifty_steps_are_those_without_xla():
     plain = losses(jit_compile=False)
     np.testing.assert_allclose(losses(jit_compile=True), plain, rtol=1e-4)
     assert plain[-1] < 0.9 * plain[0]
+
+
+def save_losses_of_two_devices(file):
+    """Train by XLA on two devices."""
+    processor = tf.config.list_physical_devices("CPU")[0]
+    logical = [tf.config.LogicalDeviceConfiguration()] * 2
+    tf.config.set_logical_device_configuration(processor, logical)
+    devices = [device.name for device in tf.config.list_logical_devices("CPU")]
+    np.save(file, losses(True, devices, steps=10))
+
+
+@pytest.mark.slow
+def test_shards_are_compiled_for_their_devices(tmp_path):
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    flags = f"--tf_xla_persistent_cache_directory={cache}"
+    file = tmp_path / "losses.npy"
+    process = forked.started(save_losses_of_two_devices, file, TF_XLA_FLAGS=flags)
+    process.join(600)
+    assert process.exitcode == 0
+    np.testing.assert_allclose(np.load(file), losses(jit_compile=False, steps=10), rtol=1e-4)
+    assert any(cache.iterdir())
 
 
 @pytest.mark.nightly

@@ -65,10 +65,10 @@ def test_what_the_recipe_says_is_kept(with_gpus):
     assert chosen(settled(Config.from_dict(values))) == ("float32", False, 500)
 
 
-def test_several_gpus_are_not_compiled_for(with_gpus):
+def test_several_gpus_are_compiled_for_too(with_gpus):
     with_gpus((9, 0), (9, 0))
     config = Config.from_dict({"training": {"strategy": "mirrored"}})
-    assert chosen(settled(config)) == ("mixed_bfloat16", False, 24576)
+    assert chosen(settled(config)) == ("mixed_bfloat16", True, 24576)
 
 
 def test_a_batch_holds_the_longest_sentence(with_gpus):

@@ -67,7 +67,6 @@ def test_no_shape_of_a_batch_is_traced_by_itself(steps, place, optimizer, count)
 @pytest.mark.parametrize(
     ("training", "data", "message"),
     [
-        ({"strategy": "mirrored", "jit_compile": True}, {}, "must be one_device with training.jit"),
         (
             {"strategy": "multi_worker"},
             {"sampling_alpha": 0.2},

@@ -278,11 +278,6 @@ class TrainingConfig(Section):
             raise ValueError(
                 f"training.weight_decay={self.weight_decay} needs training.optimizer=adamw or muon"
             )
-        if self.strategy != "one_device" and self.jit_compile is True:
-            raise ValueError(
-                f"training.strategy={self.strategy!r} must be one_device with "
-                "training.jit_compile, which compiles for one device"
-            )
         return self
 
 

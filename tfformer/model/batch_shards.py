@@ -8,6 +8,7 @@ import keras
 import tensorflow as tf
 
 from tfformer.argument_checks import require_size
+from tfformer.runtime.tracing import traced
 
 Batch = tuple[Any, tf.Tensor, tf.Tensor]  # inputs, labels and sample weights
 SEED = "seed_generator_state"  # the name of the variable of each `keras.random.SeedGenerator`
@@ -45,10 +46,13 @@ class ShardedModel(keras.Model):
         devices: The devices that process the shards in turn; the first one has the weights. ""
             leaves the choice to TensorFlow.
         workers: The processes that train the model together; None for a single process.
+        compiles_shards: Whether XLA compiles the work of each shard for its device. Keras'
+            `jit_compile` compiles the whole step, which then runs on one device.
     """
 
     devices: Sequence[str] = ("",)
     workers: Workers | None = None
+    compiles_shards: bool = False
     _shards: int = 1
 
     @property
@@ -133,10 +137,14 @@ class ShardedModel(keras.Model):
         weights = [tf.convert_to_tensor(weight) for weight in self.trainable_variables]
         own = self.workers.number if self.workers else 0
         state = self._with_moved_seeds(self.non_trainable_variables, own)
+        scale = self.optimizer.scale_loss(tf.ones(()))
+        process = self._loss_and_gradients
+        if self.compiles_shards:
+            process = traced(process, jit_compile=True)
         results = []
         for number, shard in enumerate(shards):
             with tf.device(self.devices[number % len(self.devices)]):
-                result, state = self._loss_and_gradients(shard, total, weights, state)
+                result, state = process(shard, total, scale, weights, state)
             results.append(result)
         state = self._with_moved_seeds(state, -own)  # the same in all processes
         for variable, value in zip(self.non_trainable_variables, state, strict=True):
@@ -158,11 +166,17 @@ class ShardedModel(keras.Model):
         ]
 
     def _loss_and_gradients(
-        self, shard: Batch, total: tf.Tensor, weights: list[tf.Tensor], state: list[tf.Tensor]
+        self,
+        shard: Batch,
+        total: tf.Tensor,
+        scale: tf.Tensor,
+        weights: list[tf.Tensor],
+        state: list[tf.Tensor],
     ) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
         """Process a shard with copies of the weights, on the current device.
 
-        `weights` and `state` are the values of the trainable and the other variables.
+        `weights` and `state` are the values of the trainable and the other variables. The gradients
+        are those of the loss times `scale`.
 
         Returns:
             The shard's share of the loss with its gradients, and the state after it.
@@ -180,11 +194,12 @@ class ShardedModel(keras.Model):
                 mean = self.compute_loss(x, labels, predicted, sample_weights, training=True)
             share = tf.math.divide_no_nan(tf.reduce_sum(sample_weights), total)
             loss = tf.math.multiply_no_nan(mean, share)  # of no rows an added mean may be NaN
-            scaled = self.optimizer.scale_loss(loss)
+            scaled = loss * tf.cast(scale, loss.dtype)
         for variable in self.metrics_variables:  # those that `compute_loss` has updated
             if (value := scope.get_current_value(variable)) is not None:
                 variable.assign(value)
-        self.compute_metrics(x, labels, predicted, sample_weights)
+        if self.metrics != [self._loss_tracker]:
+            self.compute_metrics(x, labels, predicted, sample_weights)
         state = [scope.get_current_value(variable) for variable in self.non_trainable_variables]
         return [loss, *tape.gradient(scaled, copies)], state
 

@@ -53,11 +53,10 @@ def _choice(config: Config) -> Config:
     gpus = tf.config.get_visible_devices("GPU")
     capabilities = [details(gpu).get("compute_capability", (0, 0)) for gpu in gpus]
     has_bfloat16 = bool(capabilities) and min(capabilities) >= BFLOAT16_CAPABILITY
-    is_one_gpu = bool(capabilities) and config.training.strategy == "one_device"
     batch_tokens = GPU_BATCH_TOKENS if capabilities else PROCESSOR_BATCH_TOKENS
     training = {
         "dtype": "mixed_bfloat16" if has_bfloat16 else "float32",
-        "jit_compile": is_one_gpu,
+        "jit_compile": bool(capabilities),
     }
     data = {
         "batch_tokens": max(batch_tokens, config.data.max_length),

@@ -163,8 +163,9 @@ def _compiled_model(config: Config, data: TrainingData, workers: Workers) -> Mod
     model.compile(
         optimizer=optimizer,
         loss=SmoothedCrossEntropy(settings.label_smoothing),
-        jit_compile=settings.jit_compile,
+        jit_compile=settings.jit_compile if settings.strategy == "one_device" else False,
     )
+    model.compiles_shards = settings.jit_compile is True and not model.jit_compile
     model.devices = workers.devices
     model.shards = (1 if has_gpu() else settings.shards) * len(workers.devices)
     model.workers = workers if workers.count > 1 else None
@@ -245,6 +246,7 @@ def _facts(run: Run, config: Config, model: Model, history: History) -> dict[str
         state.update(np.ascontiguousarray(variable).data)
     return {
         "training.dtype": config.training.dtype,
+        "training.jit_compile": config.training.jit_compile,
         "data.batch_tokens": config.data.batch_tokens,
         "the text's digest": run.digests["text"],
         "the vocabularies' digests": [run.digests["source"], run.digests["target"]],
