@@ -45,7 +45,8 @@ def answers_of(folder: Path) -> list[dict]:
     sources = stored["source_ids"][:SENTENCES]
     first, second, *_ = stored["greedy"][0][1:]  # behind the language of M2M
     one, other = stored["greedy"][1][1], stored["greedy"][2][1]
-    words = [[one], [first, second], [other, other]]
+    own = model.generation_config.bad_words_ids or []  # padding
+    words = [*own, [one], [first, second], [other, other]]
     answers = []
     for setting in SETTINGS:
         stated = dict(setting)
