@@ -134,7 +134,7 @@ def test_epochs_of_other_segmentations_have_few_shapes(texts):
 
 
 def test_a_mixture_packs_rows_that_its_first_epoch_lacks():
-    short, long = [("5 6", "7")] * 40, [("8 9", "7")] * 39 + [("5 " * 30, "7")]
+    short, long = [("5 6", "7")] * 42, [("8 9", "7")] * 41 + [("5 " * 30, "7")]
     text = encoding.encode_corpora([short, long], (WordIds(), WordIds()), max_length=40)
     batches = Batches(text, 80, seed=1, shares=[0.95, 0.05], packed=True)
     longest = [
