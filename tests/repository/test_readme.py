@@ -24,12 +24,19 @@ def test_readme_names_folders_that_are_there():
         assert (ROOT / name).is_dir(), name
 
 
-def test_the_files_to_read_are_there():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    files = re.findall(r"`(\w+/\w+\.py)`", text)
-    assert len(files) == 10
-    for name in files:
-        assert (ROOT / "tfformer" / name).exists(), name
+def test_the_files_to_read_are_there_and_as_short_as_readme_says():
+    page = (ROOT / "docs/code.md").read_text(encoding="utf-8")
+    table = page.partition("## An afternoon's reading")[2].partition("\n\n`data/")[0]
+    folder, lines = "", []
+    for room, name in re.findall(r"`(\w+/)?(\w+\.py)`", table):
+        folder = room or folder
+        path = ROOT / "tfformer" / folder / name
+        lines.append(len(path.read_text(encoding="utf-8").splitlines()))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(lines) == 11
+    assert round(sum(lines), -2) <= 2_400
+    assert "eleven files" in readme
+    assert "2,400 lines" in readme
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
