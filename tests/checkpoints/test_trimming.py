@@ -6,7 +6,8 @@ import json
 import h5py
 import numpy as np
 import pytest
-from support.marian_checkpoints import checkpoint, languages
+from sentencepiece import sentencepiece_model_pb2
+from support.marian_checkpoints import checkpoint, edit_json, languages
 
 from tfformer.checkpoints.export_model import write_checkpoint
 from tfformer.checkpoints.hugging_face.weights import SAFETENSORS
@@ -121,6 +122,42 @@ def test_the_verb_prints_the_sizes(name, tmp_path, text, capsys):
         sizes = []
         file.visititems(lambda _, item: sizes.append(getattr(item, "size", 0)))
     assert record["bytes"][1] == 4 * sum(sizes)
+
+
+def pieces_of_a(folder, text) -> tuple[list[str], set[str]]:
+    """The tokens of A in the order of their ids, and the dropped ones."""
+    ids = json.loads((checkpoint("A", folder) / "vocab.json").read_text())
+    run = Run.open(import_model(folder / "A", folder / "first", trim=str(text)))
+    return sorted(ids, key=ids.get), ids.keys() - vocabulary(run.tokenizers.target)
+
+
+def test_the_rules_keep_their_pieces(tmp_path, text):
+    pieces, dropped = pieces_of_a(tmp_path, text)
+    cut, start = [number for number, piece in enumerate(pieces) if piece in dropped][:2]
+    kept = [number for number, piece in enumerate(pieces) if piece not in dropped][-3:-1]
+    words = [[cut], kept, [kept[0], cut], kept[1:]]
+    for file in ("config.json", "generation_config.json"):
+        edit_json(tmp_path / "A" / file, decoder_start_token_id=start)
+    edit_json(tmp_path / "A" / "generation_config.json", bad_words_ids=words)
+    run = Run.open(import_model(tmp_path / "A", tmp_path / "run", trim=str(text)))
+    rules = run.config.model.dialect.rules
+    found = [run.tokenizers.target.pieces(word) for word in [*rules.bad_words, [rules.start_token]]]
+    assert found == [[pieces[row] for row in word] for word in (kept, kept[1:], [start])]
+
+
+def test_a_shared_vocabulary_is_cut_once(tmp_path, text):
+    """A piece that is no text in one SentencePiece model remains on both sides."""
+    unused = min(pieces_of_a(tmp_path, text)[1])
+    path = tmp_path / "A" / "source.spm"
+    model = sentencepiece_model_pb2.ModelProto.FromString(path.read_bytes())
+    for piece in model.pieces:
+        if piece.piece == unused:
+            piece.type = piece.UNUSED
+    path.write_bytes(model.SerializeToString())
+    run = import_model(tmp_path / "A", tmp_path / "run", trim=str(text))
+    record = json.loads((run / "imported.json").read_text())
+    assert record["source"]["rows"] == record["target"]["rows"]
+    assert unused in vocabulary(Run.open(run).tokenizers.target)
 
 
 def test_only_the_two_languages_remain(tmp_path, text):

@@ -32,6 +32,7 @@ from tfformer.checkpoints.provenance import read_record, write_record
 from tfformer.checkpoints.tensor_files import read_safetensors, write_safetensors
 from tfformer.checkpoints.weight_names import OUTPUT_BIAS, take
 from tfformer.cli.main import main
+from tfformer.config import Rules
 from tfformer.export.pipeline import export_model
 from tfformer.inference.translator import Translator
 from tfformer.model.transformer import Transformer
@@ -128,6 +129,38 @@ def test_the_end_of_the_beam_goes_back(tmp_path, stated):
     version = export_to_hugging_face(run, tmp_path / "out")
     found = json.loads((version / "generation_config.json").read_text())
     assert found.get("early_stopping") is stated
+
+
+@pytest.mark.parametrize("renormalized", [False, True])
+def test_rules_without_a_generation_config_come_back(tmp_path, renormalized):
+    """A stated them in config.json, where Transformers does not look beside the new file."""
+    folder = checkpoint("A", tmp_path)
+    (folder / "generation_config.json").unlink()
+    edit_json(
+        folder / "config.json",
+        **{"repetition_penalty": 1.5, "no_repeat_ngram_size": 3, "min_length": 5},
+        **{"bad_words_ids": [[5, 9], [20]], "renormalize_logits": renormalized},
+    )
+    run = import_model(folder, tmp_path / "run")
+    version = export_to_hugging_face(run, tmp_path / "out")
+    found = json.loads((version / "generation_config.json").read_text())
+    assert found["bad_words_ids"] == [[117], [5, 9], [20]]
+    assert found["min_new_tokens"] == 4  # min_length counts the start
+    again = import_model(version, tmp_path / "again")
+    rules = [Run.open(path).config.model.dialect.rules for path in (run, again)]
+    assert rules[0].repetition_penalty == 1.5
+    assert rules[1] == rules[0]
+
+
+def test_a_recipe_may_change_the_rules(imported, tmp_path):
+    run = Run.open(imported("A"))
+    rules = Rules(min_length=4, bad_words=[[7, 11]])  # the rows 5 and 9
+    dialect = run.config.model.dialect.replace(rules=rules)
+    config = run.config.replace(model=run.config.model.replace(dialect=dialect))
+    hugging_face_writer.write(tmp_path, dataclasses.replace(run, config=config), run.load_model())
+    found = json.loads((tmp_path / "generation_config.json").read_text())
+    assert found["min_new_tokens"] == 4
+    assert found["bad_words_ids"] == [[117], [5, 9]]
 
 
 @pytest.mark.parametrize(

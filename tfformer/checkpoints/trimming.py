@@ -16,11 +16,13 @@ from sentencepiece import sentencepiece_model_pb2
 
 from tfformer.checkpoints.checkpoint import Checkpoint, Vocabulary
 from tfformer.checkpoints.text_normalization import Rewrites
-from tfformer.checkpoints.vocabulary import SPECIAL, RowOrder
+from tfformer.checkpoints.vocabulary import SPECIAL, RowOrder, renumbered
 from tfformer.checkpoints.weight_names import SOURCE, Table
+from tfformer.config import ModelConfig
 from tfformer.data.piece_tokenizer import CODE
 from tfformer.data.sources import read_lines
 from tfformer.data.tokenizers import parse_sentencepiece
+from tfformer.special_ids import START_ID
 
 COVERAGE = 0.98  # of the text's pieces, at least; with less, the text is of another language
 CHUNK = 10_000  # lines
@@ -57,13 +59,26 @@ def trim(checkpoint: Checkpoint, text: str) -> Checkpoint:
         )
     if checkpoint.target is checkpoint.source:
         target = source
-    found = dataclasses.replace(checkpoint, source=source, target=target)
+    model = _with_ids(checkpoint.model, checkpoint.target.order, target.order)
+    found = dataclasses.replace(checkpoint, model=model, source=source, target=target)
     record = {
         "pieces": [len(one.target.order.rows) for one in (checkpoint, found)],
         "bytes": [_bytes(one) for one in (checkpoint, found)],
         "coverage": round(coverage, 6),
     }
     return dataclasses.replace(found, provenance={**found.provenance, "trimmed": record})
+
+
+def _with_ids(model: ModelConfig, before: RowOrder, after: RowOrder) -> ModelConfig:
+    """Return a model whose rules have the ids after a cut, without words that cannot occur."""
+    here = {row: number for number, row in enumerate(after.rows) if number != START_ID}
+    ids = {number: here[row] for number, row in enumerate(before.rows) if row in here}
+    ids[START_ID] = START_ID
+    rules = model.dialect.rules
+    rules = rules.replace(
+        bad_words=renumbered(rules.bad_words, ids), start_token=ids[rules.start_token]
+    )
+    return model.replace(dialect=model.dialect.replace(rules=rules))
 
 
 def _needed_pieces(
@@ -101,12 +116,19 @@ def _chunks(lines: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _closed(kept: set[str], sides: list[Vocabulary]) -> set[str]:
-    """Return pieces, their characters, and all pieces that BPE merges them from."""
+    """Return pieces, their characters, and all pieces that BPE merges them from.
+
+    The result has the special pieces of every side, so that sides with one vocabulary stay equal.
+    """
     kept = kept | {character for piece in kept for character in piece}
     for side in sides:
         kept |= {piece for piece in side.pieces if CODE.fullmatch(piece)}
         kept |= {side.prefix} if side.prefix else set()
+        start = side.order.rows[START_ID]
+        kept |= {side.pieces[start]} if start is not None else set()
     models = [sentencepiece_model_pb2.ModelProto.FromString(side.model) for side in sides]  # type: ignore[attr-defined]
+    for model in models:
+        kept |= {piece.piece for piece in model.pieces if piece.type != NORMAL}
     for model in models:
         if model.trainer_spec.model_type == BPE:
             scores = {piece.piece: piece.score for piece in model.pieces}
@@ -139,15 +161,12 @@ def _merged(piece: str, scores: dict[str, float]) -> set[str]:
 def _cut(side: Vocabulary, kept: set[str]) -> Vocabulary:
     """Return a vocabulary with the kept pieces, in their order, and its SentencePiece model."""
     model = sentencepiece_model_pb2.ModelProto.FromString(side.model)  # type: ignore[attr-defined]
-    special = {piece.piece for piece in model.pieces if piece.type != NORMAL}
-    pieces = [piece for piece in model.pieces if piece.piece in kept | special]
+    pieces = [piece for piece in model.pieces if piece.piece in kept]
     del model.pieces[:]
     model.pieces.extend(pieces)
     model.trainer_spec.vocab_size = len(pieces)
     rows = side.order.rows
-    others = [
-        row for row in rows[SPECIAL:] if row is not None and side.pieces[row] in kept | special
-    ]
+    others = [row for row in rows[SPECIAL:] if row is not None and side.pieces[row] in kept]
     return dataclasses.replace(
         side,
         model=model.SerializeToString(),

@@ -87,6 +87,16 @@ class RowOrder:
         return [*found, *(foreign[row] for row in self.rows[SPECIAL:] if row is not None)]
 
 
+def renumbered(words: Sequence[Sequence[int]], ids: Mapping[int, int]) -> list[list[int]]:
+    """Return words by the ids of another vocabulary, without words that it cannot spell.
+
+    Example:
+        >>> renumbered([[4, 6], [5]], {4: 4, 6: 5})
+        [[4, 5]]
+    """
+    return [[ids[number] for number in word] for word in words if ids.keys() >= set(word)]
+
+
 def _free_name(name: str, taken: set[str]) -> str:
     while name in taken:
         name = f"<{name}>"

@@ -30,8 +30,9 @@ from tfformer.checkpoints.hugging_face.weights import (
     slot_name,
 )
 from tfformer.checkpoints.tensor_files import write_safetensors
+from tfformer.checkpoints.vocabulary import renumbered
 from tfformer.checkpoints.weight_names import OUTPUT, OUTPUT_BIAS, SOURCE, TARGET, Slot
-from tfformer.config import Config, ModelConfig
+from tfformer.config import Config, ModelConfig, Rules
 from tfformer.model.positions import positional_encoding
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
@@ -207,6 +208,7 @@ def _config(foreign: Foreign, config: Config) -> dict[str, Any]:
 def _changed_search(first: dict[str, Any], foreign: Foreign, config: Config) -> dict[str, Any]:
     """Return generation_config.json with the run's search where it has changed."""
     start = special_ids(foreign.target)["start"]
+    rules = config.model.dialect.rules
     usual = {  # what Transformers takes where none is stated; the start is then in config.json
         "num_beams": 1,
         "length_penalty": 1.0,
@@ -215,6 +217,7 @@ def _changed_search(first: dict[str, Any], foreign: Foreign, config: Config) -> 
         "decoder_start_token_id": start,
         "repetition_penalty": 1.0,
         "no_repeat_ngram_size": 0,
+        "min_new_tokens": max((first.get("min_length") or 0) - 1, 0),  # which counts the start
     }
     own = {
         "num_beams": config.decoding.beam_size,
@@ -222,20 +225,34 @@ def _changed_search(first: dict[str, Any], foreign: Foreign, config: Config) -> 
         "early_stopping": config.model.dialect.early_stopping,
         "bad_words_ids": _forbidden(first, foreign, config),
         "decoder_start_token_id": start,
-        "repetition_penalty": config.model.dialect.rules.repetition_penalty,
-        "no_repeat_ngram_size": config.model.dialect.rules.no_repeat_ngram_size,
+        "repetition_penalty": rules.repetition_penalty,
+        "no_repeat_ngram_size": rules.no_repeat_ngram_size,
+        "min_new_tokens": rules.min_length,
     }
     return first | {name: value for name, value in own.items() if value != (usual | first)[name]}
 
 
 def _forbidden(first: dict[str, Any], foreign: Foreign, config: Config) -> list[list[int]] | None:
-    """Return the forbidden words, with the unknown token if the run never takes it."""
-    words = first.get("bad_words_ids")
-    unknown = [special_ids(foreign.target)["unknown"]]
-    if (unknown in (words or [])) is not config.model.dialect.allow_unknown:
-        return words
-    others = [word for word in words or [] if word != unknown]
-    return (others if config.model.dialect.allow_unknown else [*others, unknown]) or None
+    """Return the forbidden words, with the unknown token if the run never takes it.
+
+    Padding and the end, which no rule of a run has, remain where they are.
+    """
+    words = first.get("bad_words_ids") or []
+    ids = special_ids(foreign.target)
+    unknown = [ids["unknown"]]
+    silent = [word for word in words if word in ([ids["pad"]], [ids["end"]])]
+    known = [word for word in words if word not in (*silent, unknown)]
+    own = _bad_words(foreign, config)
+    if known == own and (unknown in words) is not config.model.dialect.allow_unknown:
+        return first.get("bad_words_ids")
+    return [*silent, *own, *([] if config.model.dialect.allow_unknown else [unknown])] or None
+
+
+def _bad_words(foreign: Foreign, config: Config) -> list[list[int]]:
+    """Return the forbidden words of a run's rules by the ids of the checkpoint."""
+    rows = enumerate(foreign.target.order.rows)
+    ids = {number: row for number, row in rows if row is not None}
+    return renumbered(config.model.dialect.rules.bad_words, ids)
 
 
 def _generation(foreign: Foreign, config: Config) -> dict[str, Any]:
@@ -244,18 +261,25 @@ def _generation(foreign: Foreign, config: Config) -> dict[str, Any]:
         return _changed_search(first, foreign, config)
     ids = special_ids(foreign.target)
     silent = ["pad", "start", *([] if config.model.dialect.allow_unknown else ["unknown"])]
+    rules = config.model.dialect.rules
     never = sorted({number for name in silent if (number := ids[name]) is not None})
     return {
         "num_beams": config.decoding.beam_size,
         "length_penalty": config.decoding.length_penalty,
         "early_stopping": config.model.dialect.early_stopping,
         "max_length": config.data.max_length,
-        "bad_words_ids": [[number] for number in never if number != ids["end"]],
+        "bad_words_ids": [
+            *([number] for number in never if number != ids["end"]),
+            *_bad_words(foreign, config),
+        ],
+        "repetition_penalty": rules.repetition_penalty,
+        "no_repeat_ngram_size": rules.no_repeat_ngram_size,
+        "min_new_tokens": rules.min_length,
         "forced_eos_token_id": ids["end"],
         "eos_token_id": ids["end"],
         "pad_token_id": ids["pad"],
         "decoder_start_token_id": ids["start"],
-        "renormalize_logits": True,
+        "renormalize_logits": rules == Rules() or rules.beam_scores != "log_probs",
     }
 
 
