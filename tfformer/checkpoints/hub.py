@@ -105,8 +105,9 @@ def _one_line_errors(name: str, revision: str | None) -> Iterator[None]:
         ) from None
     except errors.HfHubHTTPError as error:
         status = error.response.status_code
+        remedy = "set a valid HF_TOKEN, or unset it" if status in (401, 403) else "try again"
         raise ConnectionError(
-            f"{constants.ENDPOINT} answers {status} for {name}; try again"
+            f"{constants.ENDPOINT} answers {status} for {name}; {remedy}"
         ) from None
     except httpx2.HTTPError as error:
         raise ConnectionError(

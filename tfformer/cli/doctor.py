@@ -1,4 +1,4 @@
-"""The verb `doctor`."""
+"""The command `doctor`."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ def _import_error() -> str | None:
 
     try:
         import_tensorflow()
-    except ImportError as error:
-        return " ".join(str(error).split())
+    except Exception as error:  # a broken installation may raise any
+        return " ".join(f"{type(error).__name__}: {error}".split())
     return None
 
 
@@ -149,7 +149,7 @@ def _remedy(name: str, extras: dict[str, list[str]]) -> str | None:
     if lacking:
         return _install(",".join(lacking))
     if name == "web" and shutil.which("npm") is None:
-        return "install Node.js 20 or newer with npm"
+        return "install Node.js 20 or newer with npm, which builds the page once"
     return None
 
 

@@ -197,7 +197,8 @@ def plan_steps(longer_lengths: np.ndarray, batch_tokens: int, steps: int) -> lis
         )
     # The number of batches falls as the budget grows: bisect on its negative for the smallest
     # budget that needs at most `steps`.
-    budgets = range(batch_tokens, rows * int(longer_lengths[0]) + batch_tokens)
+    longest = int(longer_lengths[0])
+    budgets = range(max(batch_tokens, longest), rows * longest + batch_tokens)
     smallest = bisect.bisect_left(
         budgets, -steps, key=lambda tokens: -len(plan_batches(longer_lengths, tokens))
     )
@@ -282,11 +283,17 @@ class Batches:
         self._bins: tuple[int, int] | None = None  # (B, width), the shape of packed batches
         first = self._text_of(0)
         draws = [self._draw(0, attempt) for attempt in range(1 if shares is None else FIRST_DRAWS)]
-        self.steps_per_epoch = max(self._steps_for(first, rows) for rows in draws)
-        if packed:
+        if not packed:
+            self.steps_per_epoch = max(self._steps_for(first, rows) for rows in draws)
+        else:
             longest = len(length_counts(text, range(text.kept))) - 1
             if text_of_epoch:  # another segmentation may have longer rows
                 longest = text.max_length
+            if longest > batch_tokens:
+                raise ValueError(
+                    f"batch_tokens is {batch_tokens:,}, but a packed row may have {longest:,} "
+                    f"tokens; raise batch_tokens, or encode with max_length={batch_tokens}"
+                )
             width = min(_rounded_up(longest), batch_tokens)
             bins = max(count_bins(self._lengths(first, rows), width) for rows in draws)
             self.steps_per_epoch = -(-bins // (batch_tokens // width))

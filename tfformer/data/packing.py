@@ -81,18 +81,22 @@ def patterns(kinds: np.ndarray, counts: np.ndarray, width: int) -> list[Pattern]
     """
     left = counts.copy()
     found = []
-    while left.any():
+    unfinished = np.arange(len(left))
+    while unfinished.size:
         pattern: list[int] = []
-        used = np.zeros_like(left)
+        used: dict[int, int] = {}
         room = np.full(kinds.shape[1], width)
-        while (fitting := np.flatnonzero((used < left) & (kinds <= room).all(axis=1))).size:
+        fitting = unfinished
+        while (fitting := fitting[(kinds[fitting] <= room).all(axis=1)]).size:
             kind = int(fitting[-1])
-            pattern.append(kind)
-            used[kind] += 1
-            room = room - kinds[kind]
-        taken = used > 0
-        copies = int((left[taken] // used[taken]).min())
-        left -= copies * used
+            used[kind] = min(int(left[kind]), int((room // kinds[kind]).min()))
+            pattern += [kind] * used[kind]
+            room = room - used[kind] * kinds[kind]
+            fitting = fitting[:-1]
+        copies = min(int(left[kind]) // count for kind, count in used.items())
+        for kind, count in used.items():
+            left[kind] -= copies * count
+        unfinished = unfinished[left[unfinished] > 0]
         found.append((copies, pattern))
     return found
 

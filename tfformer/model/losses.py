@@ -69,10 +69,11 @@ class SmoothedCrossEntropy(keras.losses.Loss):
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         """Compute the loss (B, T) in nats of logits (B, T, V) and labels (B, T)."""
         labels = tf.cast(y_true, tf.int32)
-        losses = smoothed_cross_entropy(labels, y_pred, self.label_smoothing)
         if self.ignore_class is None:
-            return losses
+            return smoothed_cross_entropy(labels, y_pred, self.label_smoothing)
         is_counted = labels != self.ignore_class
+        labels = tf.where(is_counted, labels, 0)  # the ignored label may be outside the vocabulary
+        losses = smoothed_cross_entropy(labels, y_pred, self.label_smoothing)
         losses = tf.where(is_counted, losses, 0.0)
         losses._keras_mask = is_counted  # Keras leaves these positions out of the mean
         return losses

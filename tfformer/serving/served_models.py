@@ -82,11 +82,13 @@ class ServedModel:
     @property
     def newest(self) -> Engine:
         """The version that answers if a request names none."""
-        return self.versions[max(self.versions)]
+        versions = self.versions  # another thread may replace them
+        return versions[max(versions)]
 
     def _labelled(self, label: str) -> int:
         check_name("label's", label)
-        labels = {"stable": min(self.versions), "canary": max(self.versions)}
+        versions = self.versions
+        labels = {"stable": min(versions), "canary": max(versions)}
         if label not in labels:
             raise RequestError(f"there is no label {label!r}; choose one of {', '.join(labels)}")
         return labels[label]

@@ -1,3 +1,4 @@
+import CxxStdlib
 import Native
 
 /// Translates sentences with the static LiteRT export in a folder, such as `Bundle.main.path(forResource: "model", ofType: nil)`.

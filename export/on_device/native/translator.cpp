@@ -33,7 +33,10 @@ LiteRtTensorBuffer buffer_of(LiteRtTensor tensor, LiteRtEnvironment environment,
   LiteRtTensorBuffer buffer;
   check(LiteRtGetRankedTensorType(tensor, &type), "a tensor's type");
   *count = 1;
-  for (unsigned axis = 0; axis < type.rank; ++axis) *count *= type.dimensions[axis];
+  for (unsigned axis = 0; axis < type.rank; ++axis) {
+    if (type.dimensions[axis] < 1) throw std::runtime_error("the shapes are not fixed; export the model with --static");
+    *count *= type.dimensions[axis];
+  }
   check(LiteRtCreateManagedTensorBuffer(environment, kHostMemory, &type, 4 * *count, &buffer), "a buffer");
   return buffer;
 }
@@ -41,9 +44,11 @@ LiteRtTensorBuffer buffer_of(LiteRtTensor tensor, LiteRtEnvironment environment,
 
 Translator::Translator(const std::string& folder) {
   const bool is_shared = std::ifstream(folder + "/tokenizer.model").good();
-  for (auto [side, name] : {std::pair(&source_, "source"), std::pair(&target_, "target")}) {
-    const std::string path = folder + "/" + (is_shared ? "tokenizer" : name) + ".model";
-    if (!side->Load(path).ok()) throw std::runtime_error(path + " cannot be read");
+  for (auto [side, name] : {std::pair(source_, "source"), std::pair(target_, "target")}) {
+    const std::string path = folder + "/" + (is_shared ? "tokenizer" : name);
+    if (!side->Load(path + ".model").ok()) throw std::runtime_error(path + ".model cannot be read");
+    if (std::ifstream(path + ".pieces.json").good())
+      throw std::runtime_error(folder + " is an imported model, whose ids are not SentencePiece's");
   }
   LiteRtEnvironment environment;
   LiteRtModel file;
@@ -78,12 +83,14 @@ Translator::Translator(const std::string& folder) {
       check(LiteRtGetSignatureOutputTensorByIndex(signature, place, &tensor), path);
       search.outputs.push_back(search.named[std::string("out ") + name] = buffer_of(tensor, environment, &size));
     }
+    if (width < 2) throw std::runtime_error(path + " has no fixed shapes; export the model with --static");
     searches_[width] = search;
   }
+  if (searches_.empty()) throw std::runtime_error(path + " has no signature translate");
 }
 
 std::string Translator::translate(const std::string& sentence) {
-  std::vector<int> ids = source_.EncodeAsIds(sentence);
+  std::vector<int> ids = source_->EncodeAsIds(sentence);
   const size_t longest = searches_.rbegin()->first;
   const int length = std::min(ids.size(), longest - 1);  // the end token needs a position too
   auto& [width, search] = *searches_.upper_bound(length);
@@ -95,5 +102,5 @@ std::string Translator::translate(const std::string& sentence) {
                                search.outputs.data()), "the search");
   std::vector<int> found = read(search.named["out ids"], read(search.named["out lengths"], 1)[0]);
   found.erase(std::remove(found.begin(), found.end(), kEndId), found.end());
-  return target_.DecodeIds(found);
+  return target_->DecodeIds(found);
 }

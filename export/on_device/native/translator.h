@@ -1,6 +1,7 @@
 // Translates sentences with a static LiteRT export.
 #pragma once
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,10 @@ class Translator {
     std::map<std::string, LiteRtTensorBuffer> named;  // `ids` and `lengths` that go in, `out ids` and `out lengths`
   };
 
-  sentencepiece::SentencePieceProcessor source_, target_;
+  using Tokenizer = std::shared_ptr<sentencepiece::SentencePieceProcessor>;  // shared, as Swift copies a Translator
+
+  Tokenizer source_ = std::make_shared<sentencepiece::SentencePieceProcessor>();
+  Tokenizer target_ = std::make_shared<sentencepiece::SentencePieceProcessor>();
   LiteRtCompiledModel model_;
   std::map<size_t, Search> searches_;  // by the number of ids that a signature takes
 };

@@ -7,14 +7,13 @@ import android.widget.LinearLayout
 import android.widget.TextView
 import java.io.File
 import java.util.concurrent.Executors
+import java.util.concurrent.Future
 
 /** A field to type a sentence into, and its translation when the field's action is pressed. */
 class MainActivity : Activity() {
-    private val worker = Executors.newSingleThreadExecutor()
-
     override fun onCreate(state: Bundle?) {
         super.onCreate(state)
-        val translator = worker.submit<Translator> { Translator(unpacked("model").path) }
+        val translator = opened ?: worker.submit<Translator> { Translator(unpacked("model").path) }.also { opened = it }
         val source = EditText(this).apply { isSingleLine = true }
         val target = TextView(this)
         source.setOnEditorActionListener { _, _, _ ->
@@ -39,5 +38,10 @@ class MainActivity : Activity() {
             assets.open("$name/$file").use { input -> File(folder, file).outputStream().use { input.copyTo(it) } }
         }
         return folder
+    }
+
+    private companion object {  // of the app: a rotation makes a new activity
+        val worker = Executors.newSingleThreadExecutor()
+        var opened: Future<Translator>? = null
     }
 }
