@@ -67,7 +67,7 @@ def refused(folder, message, **options):
         ({HEAD: lambda t: t[SHARED][1:]}, "are tied, but have the shapes"),
         (
             {"model.encoder.embed_positions.weight": lambda t: t[SHARED]},
-            "learned positions, which this package does not have",
+            "learned positions; give a model with sinusoids",
         ),
     ],
 )

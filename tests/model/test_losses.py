@@ -189,3 +189,12 @@ def test_a_dtype_that_rounds_labels_is_refused() -> None:
     for dtype in ("bfloat16", "mixed_bfloat16", "float16"):
         with pytest.raises(ValueError, match="would round the labels"):
             SmoothedCrossEntropy(dtype=dtype)
+
+
+def test_an_ignored_label_may_be_outside_the_vocabulary() -> None:
+    """-1 and 255 are usual; the loss is the mean over the other labels."""
+    labels = np.where(np.arange(LABELS.size).reshape(LABELS.shape) % 2, LABELS, -1)
+    counted = labels != -1
+    losses = SmoothedCrossEntropy(0.1, reduction=None)(LABELS, LOGITS).numpy()
+    loss = SmoothedCrossEntropy(0.1, ignore_class=-1)(labels, LOGITS)
+    np.testing.assert_allclose(loss, losses[counted].mean(), rtol=1e-6)

@@ -282,7 +282,8 @@ class Batches:
         self._epoch = functools.lru_cache(maxsize=1)(self._shuffle)  # an order is large, too
         self._bins: tuple[int, int] | None = None  # (B, width), the shape of packed batches
         first = self._text_of(0)
-        draws = [self._draw(0, attempt) for attempt in range(1 if shares is None else FIRST_DRAWS)]
+        attempts = range(1 if shares is None else FIRST_DRAWS)
+        draws = (self._draw(0, attempt) for attempt in attempts)  # one at a time, as they are large
         if not packed:
             self.steps_per_epoch = max(self._steps_for(first, rows) for rows in draws)
         else:

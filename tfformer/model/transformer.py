@@ -12,11 +12,7 @@ import tensorflow as tf
 
 from tfformer.argument_checks import require, require_number, require_size
 from tfformer.config import PRESETS, Dialect
-from tfformer.model.cache import (
-    BeamCache,
-    Cache,
-    with_capacity,
-)
+from tfformer.model.cache import BeamCache, Cache, with_capacity
 from tfformer.model.embedding import TokenEmbedding
 from tfformer.model.marian import ZeroStartEmbedding
 from tfformer.model.masks import padding_mask, places_in_segments, segment_mask

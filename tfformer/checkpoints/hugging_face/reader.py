@@ -179,7 +179,7 @@ def _position_table(positions: str, tensors: Tensors) -> str:
         known = [name for name in ("paper", "t2t") if _is_table(table, name)]
         if not known:
             raise ValueError(
-                f"{POSITION_TENSORS[0]} holds learned positions, which this package does not have"
+                f"{POSITION_TENSORS[0]} holds learned positions; give a model with sinusoids"
             )
         if positions == "auto":
             found = known[0]
@@ -316,7 +316,7 @@ def _check_multilingual(path: Path, config: ForeignConfig, choices: Choices) -> 
     check_config(path, config, (*NEEDED, *NUMBERS))
     for name in NUMBERS:
         if type(config[name]) is not int:
-            raise ValueError(f"{path}: {name} is {config[name]!r}, which is no number")
+            raise ValueError(f"{path}: {name} is {config[name]!r}, not a whole number")
     if choices.positions != "auto":
         raise ValueError(f"{path} has one table of positions; leave out --positions")
 
@@ -348,7 +348,7 @@ def _tokens(folder: Path, size: int) -> Tokens:
     if len(pieces) + len(languages) > size:
         raise ValueError(
             f"{folder} names {len(pieces) + len(languages)} tokens, but vocab_size in config.json "
-            f"is {size}"
+            f"is {size}; copy the whole folder again"
         )
     taken = {**dict(enumerate(pieces)), **added}
     rows = [taken.get(row, f"<unused {row}>") for row in range(size)]
@@ -392,7 +392,8 @@ def _added_token(folder: Path, number: object, token: object) -> tuple[int, str]
     text = token.get("content") if isinstance(token, dict) else token
     if not str(number).isdecimal() or not isinstance(text, str):
         raise ValueError(
-            f"{folder} has an added token {str(text)[:40]!r} with the id {str(number)[:40]!r}"
+            f"{folder} has an added token {str(text)[:40]!r} with the id {str(number)[:40]!r}, but "
+            "a token is a text and an id a whole number; copy the folder again"
         )
     return int(str(number)), text
 
