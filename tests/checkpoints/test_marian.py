@@ -91,6 +91,7 @@ def test_the_decoding_is_that_of_decoder_yml(marian_model, tmp_path):
         "allow_unknown": False,
         "max_length_factor": 3,
         "extra_length": 0,
+        "rules": {},
     }
     assert run.tokenizers.source.encode(["we see"])[0][-1] != END_ID
 

@@ -205,11 +205,6 @@ MISTAKES = [  # section, its values, the message
         "training.learning_rate=0.1 is the peak of training.schedule=inverse_sqrt or linear; leave",
     ),
     ("training", {"schedule": "linear"}, "training.schedule='linear' needs training.learning_rate"),
-    (
-        "training",
-        {"strategy": "mirrored", "jit_compile": True},
-        "training.strategy='mirrored' must be one_device with training.jit_compile",
-    ),
     ("decoding", {"length_penalty": -1}, "decoding.length_penalty=-1 must be at least 0"),
 ]
 

@@ -221,7 +221,7 @@ def _fit(
     callbacks = [counter, StopOnNaN(run, counter)]
     if workers.is_chief:
         callbacks += [
-            Validation(run, config, data.tokenizers, data.valid, data.valid_rows),
+            Validation(run, config, data.tokenizers, data.valid, data.valid_rows, report),
             keras.callbacks.TensorBoard(run.tensorboard, write_graph=False),
         ]
     callbacks.append(HistoryAndResume(run, config, history, counter, workers))

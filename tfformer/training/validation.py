@@ -1,9 +1,10 @@
 """Validation: the figures of a model, and the weights that are kept by them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from tfformer.config import Config
@@ -26,6 +27,7 @@ class Validation(keras.callbacks.Callback):
         tokenizers: The run's tokenizers.
         valid: The validation text as batches, for the loss.
         rows: The same text, for the quality.
+        report: Called with a line if the first validation finds that nothing was learned.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class Validation(keras.callbacks.Callback):
         tokenizers: Tokenizers,
         valid: Batches,
         rows: Sequence[Row],
+        report: Callable[[str], None],
     ) -> None:
         super().__init__()
         self.run = run
@@ -42,6 +45,7 @@ class Validation(keras.callbacks.Callback):
         self.tokenizers = tokenizers
         self.valid = valid
         self.rows = rows
+        self.report = report
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Build a second model for the weights to measure, as training goes on."""
@@ -64,9 +68,24 @@ class Validation(keras.callbacks.Callback):
             return
         self._take_snapshot()
         logs |= self._figures(epoch)
+        if self.best == NOT_VALIDATED:
+            self._compare_with_frequencies(logs["val_loss"])
         if quality(logs) > self.best:
             self.best = quality(logs)
             self.run.save_weights(self.snapshot)
+
+    def _compare_with_frequencies(self, loss: float) -> None:
+        """Report a loss that a model without any input would reach."""
+        labels = self.valid.text.sides[-1].ids
+        least = frequency_loss(
+            np.bincount(labels, minlength=self.tokenizers.target.vocab_size),
+            self.config.training.label_smoothing,
+        )
+        if loss >= least:
+            self.report(
+                f"val_loss {loss:.3f} is no better than the frequencies of the tokens alone "
+                f"({least:.3f}): if it does not fall soon, use the settings of docs/data.md"
+            )
 
     def _take_snapshot(self) -> None:
         """Copy the weights, or their moving average, into the second model."""
@@ -81,3 +100,18 @@ class Validation(keras.callbacks.Callback):
         with self.writer.as_default():
             tf.summary.text("samples", measured.samples, step=epoch)
         return {"val_loss": loss} | measured.figures
+
+
+def frequency_loss(counts: np.ndarray, label_smoothing: float) -> float:
+    """Return the least label-smoothed loss in nats of a model that ignores its input.
+
+    It is the entropy of the smoothed labels, reached by predicting their shares. `counts` (V,)
+    are the numbers of each token among the labels.
+
+    Example:
+        >>> round(frequency_loss(np.array([2, 2]), label_smoothing=0.0), 4)  # log 2
+        0.6931
+    """
+    shares = (1 - label_smoothing) * counts / counts.sum() + label_smoothing / len(counts)
+    likely = shares[shares > 0]
+    return float(-(likely * np.log(likely)).sum())

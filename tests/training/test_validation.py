@@ -1,0 +1,45 @@
+"""The loss of a model that knows nothing but how often each token occurs."""
+
+import numpy as np
+import pytest
+from support.number_corpus import write_number_corpus
+from support.numpy_layers import smoothed_cross_entropy
+
+from tfformer.config import Config
+from tfformer.training.train import train
+from tfformer.training.validation import frequency_loss
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_no_constant_prediction_has_a_smaller_loss(smoothing):
+    labels = np.array([[1, 2, 2, 4, 4, 4]])
+    counts = np.bincount(labels[0], minlength=6)
+    least = frequency_loss(counts, smoothing)
+    shares = (1 - smoothing) * counts / counts.sum() + smoothing / counts.size
+
+    def loss(logits):
+        logits = np.broadcast_to(logits, (*labels.shape, counts.size))
+        return np.mean(smoothed_cross_entropy(logits, labels, smoothing))
+
+    best = np.log(np.maximum(shares, 1e-30))
+    assert least == pytest.approx(loss(best), rel=1e-6)
+    for seed in range(20):
+        assert loss(best + np.random.default_rng(seed).normal(size=counts.size)) > least
+
+
+@pytest.mark.slow
+def test_a_training_that_learns_nothing_says_so_once(tmp_path):
+    write_number_corpus(tmp_path, {"train": 40, "valid": 20}, greatest=10)
+    values = {
+        "model": {"num_layers": 1, "d_model": 16, "num_heads": 2, "d_ff": 16},
+        "tokenizer": {"vocab_size": 40},
+        "data": {
+            "train": ["train.en", "train.de"],
+            "valid": ["valid.en", "valid.de"],
+            "folder": str(tmp_path),
+        },
+        "training": {"epochs": 2, "learning_rate": 1e-9, "schedule": "inverse_sqrt"},
+    }
+    lines = []
+    train(Config.from_dict(values), tmp_path / "run", report=lines.append)
+    assert sum("no better than the frequencies" in line for line in lines) == 1
