@@ -397,7 +397,7 @@ def test_the_cache_answers_what_was_asked_before():
 
 
 def test_the_cache_has_a_bound_and_forgets_the_oldest():
-    version = object()
+    version = threading.Lock()  # any object that can be dropped
     cache = TranslationCache(max_bytes=10_000)
     for number in range(1_000):
         cache.keep(version, "beam", str(number), ["x"])
