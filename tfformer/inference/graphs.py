@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfformer.config import DecodingConfig, Dialect
+from tfformer.config import DecodingConfig, Dialect, Rules
 from tfformer.inference.beam_search import beam_search
 from tfformer.inference.logits import (
     forbid_repeated_ngrams,
@@ -147,8 +147,8 @@ def sample_ids(
 ) -> Hypotheses:
     """Draw one random translation of each source, as `search.sample` does.
 
-    `batch` () int32 numbers the batches of a seed. Scores are log-probabilities in nats under the
-    unmodified distribution.
+    `batch` () int32 numbers the batches of a seed. Scores are log-probabilities in nats
+    after the dialect's rules, but before temperature, `top_k` and `top_p`.
     """
     start = start_decoding(model, source, max_length, beam_size=1, first_token=first_token)
     step_fn, state, max_lengths, _, rounds = start
@@ -178,7 +178,7 @@ def logits_rule(dialect: Dialect, of_beams: bool) -> LogitsRule | None:
     The rule of a beam search returns log-probabilities.
     """
     rules = dialect.rules
-    if rules == type(rules)():
+    if rules == Rules():
         return None
     words = rules.bad_words if dialect.allow_unknown else [*rules.bad_words, [UNKNOWN_ID]]
 

@@ -167,8 +167,8 @@ def sample(
         rule: As in `greedy_search`.
 
     Returns:
-        One hypothesis per sentence; its score is the log-probability under the unmodified
-        distribution.
+        One hypothesis per sentence; its score is the log-probability after `rule`, but before
+        temperature, `top_k` and `top_p`.
 
     Raises:
         ValueError: `seed`, `temperature`, `top_k` or `top_p` is outside its range.
