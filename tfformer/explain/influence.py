@@ -175,8 +175,8 @@ WORTH_A_NUMBER = 0.05  # of the largest influence
 def draw_influences(measured: Influences, path: str | Path) -> None:
     """Draw the words of both languages with a bar for each word's influence."""
     columns = {
-        "The sentence": (measured.source_words, measured.source),
-        "Its translation, as far as written": (measured.target_words, measured.target),
+        "Sentence": (measured.source_words, measured.source),
+        "Translation before this word": (measured.target_words, measured.target),
     }
     lines = max(len(words) for words, _ in columns.values())
     height = (lines + 4) * LINE
@@ -185,9 +185,9 @@ def draw_influences(measured: Influences, path: str | Path) -> None:
     ax.set_axis_off()
     ax.set(xlim=(0, 2 * COLUMN + 0.4), ylim=(height - 2.9 * LINE, -2.9 * LINE))
     decided = measured.decided.strip(".,!?")
-    title = f"Which words decide for “{decided}”?"
+    title = f"How much each word contributes to “{decided}”"
     ax.text(0.3, -2.1 * LINE, title, fontsize=TEXT + 6, fontweight="bold", color=INK, va="center")
-    unit = "The fall of its log-odds, in nats, if a word is hidden from the model"
+    unit = "Drop in its log-odds, in nats, when the word is hidden from the model"
     ax.text(0.3, -1.25 * LINE, unit, fontsize=TEXT - 3, color=GREY, va="center")
     largest = max([0.0, *measured.source.tolist(), *measured.target.tolist()]) or 1.0
     for number, (heading, (words, values)) in enumerate(columns.items()):
