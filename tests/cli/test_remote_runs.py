@@ -73,7 +73,7 @@ def test_inspect(remote, tiny_run, capsys):
 def test_a_corpus_has_the_model_of_the_store(remote, tiny_run, translator):
     model = find_artifact(remote)
     assert model.digest == find_artifact(tiny_run).digest
-    assert model.place == remote
+    assert model.path == remote
     expected = translator.translate(SOURCES, beam_size=model.beam_size)
     assert model.open().translate(SOURCES) == expected
 

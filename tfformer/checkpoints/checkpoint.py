@@ -140,5 +140,5 @@ def table_shapes(checkpoint: Checkpoint) -> dict[Table, tuple[int, ...]]:
     }
     d_model = checkpoint.model.d_model
     tables = TABLES[checkpoint.model.tie_embeddings]
-    found: dict[Table, tuple[int, ...]] = {table: (sizes[table.side], d_model) for table in tables}
-    return found | {OUTPUT_BIAS: (sizes["output"],)}
+    shapes: dict[Table, tuple[int, ...]] = {table: (sizes[table.side], d_model) for table in tables}
+    return shapes | {OUTPUT_BIAS: (sizes["output"],)}

@@ -72,9 +72,9 @@ def write_checkpoint(
             else:
                 hugging_face_writer.write(folder, opened, model)
         with step("reading it back"):
-            found = _read_back(folder, opened, name)
+            tensors_read = _read_back(folder, opened, name)
             wanted = as_foreign(opened, model, with_pad=name == "hugging_face").tensors
-            _check_tensors(wanted, found.tensors)
+            _check_tensors(wanted, tensors_read.tensors)
             count = len(wanted)
         paths = sorted(path for path in folder.iterdir() if path.is_file())
         manifest = {
@@ -96,8 +96,8 @@ def _read_back(folder: Path, run: Run, name: str) -> Checkpoint:
     return hugging_face.read(folder, Choices(source_language=source, target_language=target))
 
 
-def _check_tensors(wanted: Mapping[Place, np.ndarray], found: Mapping[Place, np.ndarray]) -> None:
+def _check_tensors(wanted: Mapping[Place, np.ndarray], stored: Mapping[Place, np.ndarray]) -> None:
     """Raise ValueError for a number that differs in the written file."""
     for place, tensor in wanted.items():
-        if found[place].dtype != tensor.dtype or not np.array_equal(found[place], tensor):
+        if stored[place].dtype != tensor.dtype or not np.array_equal(stored[place], tensor):
             raise ValueError(f"{place} was not written as it is; what was written is not kept")

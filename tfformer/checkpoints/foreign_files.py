@@ -102,12 +102,12 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def _without_doubles(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found: dict[str, object] = {}
+    entries: dict[str, object] = {}
     for name, value in pairs:
-        if name in found:
+        if name in entries:
             raise ValueError(f"it names {name!r} twice")
-        found[name] = value
-    return found
+        entries[name] = value
+    return entries
 
 
 def optional_object(path: Path) -> dict[str, Any]:

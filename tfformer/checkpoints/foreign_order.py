@@ -78,19 +78,19 @@ def in_halves(tensors: dict[Place, np.ndarray]) -> dict[Place, np.ndarray]:
     The positions alone decide the order of the d_model dimensions, so every matrix gets its rows
     or columns in another order, and the model computes the same.
     """
-    found: dict[Place, np.ndarray] = {}
+    halves: dict[Place, np.ndarray] = {}
     for place, tensor in tensors.items():
-        found[place] = tensor
+        halves[place] = tensor
         if place == OUTPUT_BIAS:
             continue
         if isinstance(place, Table) or place.part in ("output", "outer", "norm"):
-            found[place] = np.concatenate([tensor[..., 0::2], tensor[..., 1::2]], axis=-1)
+            halves[place] = np.concatenate([tensor[..., 0::2], tensor[..., 1::2]], axis=-1)
         elif place.kind == "kernel":
-            found[place] = np.concatenate([tensor[0::2], tensor[1::2]])
-    return found
+            halves[place] = np.concatenate([tensor[0::2], tensor[1::2]])
+    return halves
 
 
-def _side(run: Run, record: dict[str, Any], name: str, with_pad: bool, place: int) -> Vocabulary:
+def _side(run: Run, record: dict[str, Any], name: str, with_pad: bool, index: int) -> Vocabulary:
     tokenizer = getattr(run.tokenizers, name)
     if not record:
         pieces = tokenizer.pieces(range(tokenizer.vocab_size))
@@ -103,8 +103,8 @@ def _side(run: Run, record: dict[str, Any], name: str, with_pad: bool, place: in
     except (KeyError, TypeError, ValueError):
         raise ValueError(f"{run.origin} is damaged; import the model again") from None
     if with_pad and rows[PAD_ID] is None:
-        rows = [row + (row >= place) if row is not None else place for row in rows]
-        pieces.insert(place, "<pad>")
+        rows = [row + (row >= index) if row is not None else index for row in rows]
+        pieces.insert(index, "<pad>")
     if not with_pad and rows[PAD_ID] is not None:
         pad = rows[PAD_ID]
         del pieces[pad]

@@ -87,17 +87,17 @@ def checkpoint_at(
     """
     choices.check()
     _check_run_dir(Path(run_dir))
-    place = _found(path, revision)
-    if not is_zip(place):
-        yield _read(place, place, choices)
+    folder = _found(path, revision)
+    if not is_zip(folder):
+        yield _read(folder, folder, choices)
         return
     with temporary_folder(Path(run_dir).absolute().parent) as temporary:
         unpacked = temporary / "model"
-        unpack(place, unpacked)
+        unpack(folder, unpacked)
         try:
-            yield _read(unpacked, place, choices)
+            yield _read(unpacked, folder, choices)
         except ValueError as error:  # names a file where the user has it
-            raise ValueError(str(error).replace(str(unpacked), str(place))) from error
+            raise ValueError(str(error).replace(str(unpacked), str(folder))) from error
 
 
 def _check_run_dir(run_dir: Path) -> None:
@@ -132,18 +132,20 @@ def _read(folder: Path, origin: Path, choices: Choices) -> Checkpoint:
     check_stated_digests(folder)
     for toolkit in (hugging_face, marian):
         if toolkit.recognises(folder):
-            found = toolkit.read(folder, choices)
-            if found.family != "m2m100" and (choices.source_language or choices.target_language):
+            checkpoint = toolkit.read(folder, choices)
+            if checkpoint.family != "m2m100" and (
+                choices.source_language or choices.target_language
+            ):
                 raise ValueError(
                     f"{origin} is no multilingual model with tokens of languages; leave out "
                     "--languages"
                 )
-            found = dataclasses.replace(
-                found,
+            checkpoint = dataclasses.replace(
+                checkpoint,
                 rewrites=REWRITES[choices.normalize],
                 provenance=origin_of(folder, origin),
             )
-            return found if choices.trim is None else trimmed(found, choices.trim)
+            return checkpoint if choices.trim is None else trimmed(checkpoint, choices.trim)
     raise ValueError(
         f"{origin} holds no model that can be imported: neither config.json of Hugging Face nor "
         "an .npz or .bin of Marian"

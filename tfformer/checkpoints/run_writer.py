@@ -89,10 +89,10 @@ def _in_our_order(checkpoint: Checkpoint, place: Place) -> np.ndarray:
     if not isinstance(place, Table):
         return tensor.astype(np.float32)
     side = checkpoint.source if place == SOURCE else checkpoint.target
-    found = side.order.bring_in(tensor)
+    ordered = side.order.bring_in(tensor)
     if place == OUTPUT_BIAS:
-        found[[PAD_ID, START_ID]] = NEVER
-    return found
+        ordered[[PAD_ID, START_ID]] = NEVER
+    return ordered
 
 
 def _record(checkpoint: Checkpoint) -> dict[str, Any]:

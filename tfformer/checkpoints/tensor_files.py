@@ -67,7 +67,7 @@ def read_safetensors(path: Path) -> dict[str, np.ndarray]:
         ) from None
     if not slices:
         raise ValueError(f"{path} contains no tensors; copy the file again")
-    found: dict[str, np.ndarray] = {}
+    tensors: dict[str, np.ndarray] = {}
     with path.open("rb") as binary:
         (header_length,) = struct.unpack("<Q", binary.read(8))
     offset = 8 + header_length
@@ -79,9 +79,9 @@ def read_safetensors(path: Path) -> dict[str, np.ndarray]:
                 f"{path}: {name} has dtype {described.get_dtype()} and shape {shape}; only "
                 f"arrays of {', '.join(DTYPES)} are supported"
             )
-        found[name] = widened(mapped(path, dtype, offset, shape))
+        tensors[name] = widened(mapped(path, dtype, offset, shape))
         offset += math.prod(shape) * np.dtype(dtype).itemsize
-    return found
+    return tensors
 
 
 def widened(tensor: np.ndarray) -> np.ndarray:

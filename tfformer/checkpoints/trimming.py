@@ -60,13 +60,13 @@ def trim(checkpoint: Checkpoint, text: str) -> Checkpoint:
     if checkpoint.target is checkpoint.source:
         target = source
     model = _with_ids(checkpoint.model, checkpoint.target.order, target.order)
-    found = dataclasses.replace(checkpoint, model=model, source=source, target=target)
+    trimmed = dataclasses.replace(checkpoint, model=model, source=source, target=target)
     record = {
-        "pieces": [len(one.target.order.rows) for one in (checkpoint, found)],
-        "bytes": [_bytes(one) for one in (checkpoint, found)],
+        "pieces": [len(one.target.order.rows) for one in (checkpoint, trimmed)],
+        "bytes": [_bytes(one) for one in (checkpoint, trimmed)],
         "coverage": round(coverage, 6),
     }
-    return dataclasses.replace(found, provenance={**found.provenance, "trimmed": record})
+    return dataclasses.replace(trimmed, provenance={**trimmed.provenance, "trimmed": record})
 
 
 def _with_ids(model: ModelConfig, before: RowOrder, after: RowOrder) -> ModelConfig:

@@ -45,8 +45,8 @@ class RowOrder:
             >>> RowOrder.of(5, unknown=1, end=0, pad=4, start=4).rows
             (4, 1, 4, 0, 2, 3)
         """
-        own = {unknown, end, pad}
-        others = [row for row in range(size) if row not in own]
+        special = {unknown, end, pad}
+        others = [row for row in range(size) if row not in special]
         return cls((pad, unknown, start, end, *others), size)
 
     def bring_in(self, table: np.ndarray) -> np.ndarray:
@@ -54,24 +54,24 @@ class RowOrder:
 
         The result (V,) or (V, D) is float32; rows that the foreign table lacks are zero.
         """
-        found = np.zeros((len(self.rows), *table.shape[1:]), np.float32)
+        ordered = np.zeros((len(self.rows), *table.shape[1:]), np.float32)
         for here in range(0, len(self.rows), CHUNK):
             rows = self.rows[here : here + CHUNK]
-            found[here : here + CHUNK] = table[[0 if row is None else row for row in rows]]
+            ordered[here : here + CHUNK] = table[[0 if row is None else row for row in rows]]
             release(table)
-        found[[here for here, row in enumerate(self.rows) if row is None]] = 0
-        return found
+        ordered[[here for here, row in enumerate(self.rows) if row is None]] = 0
+        return ordered
 
     def give_back(self, table: np.ndarray) -> np.ndarray:
         """Return a table (V,) or (V, D) in the foreign order.
 
         Where start and padding are one foreign row, the start's vector wins: the model reads it.
         """
-        found = np.zeros((self.foreign_size, *table.shape[1:]), table.dtype)
+        foreign = np.zeros((self.foreign_size, *table.shape[1:]), table.dtype)
         for here in [PAD_ID, START_ID, *range(SPECIAL, len(self.rows)), UNKNOWN_ID, END_ID]:
             if self.rows[here] is not None:
-                found[self.rows[here]] = table[here]
-        return found
+                foreign[self.rows[here]] = table[here]
+        return foreign
 
     def pieces(self, foreign: Sequence[str]) -> list[str]:
         """Return the tokens in the order of this package.
@@ -79,12 +79,12 @@ class RowOrder:
         The added rows get a name that is no foreign token.
         """
         taken = set(foreign)
-        found = [_free_name(PAD, taken), UNKNOWN, _free_name(START, taken), END]
-        for place in (PAD_ID, UNKNOWN_ID, END_ID):
-            row = self.rows[place]
+        pieces = [_free_name(PAD, taken), UNKNOWN, _free_name(START, taken), END]
+        for special_id in (PAD_ID, UNKNOWN_ID, END_ID):
+            row = self.rows[special_id]
             if row is not None:
-                found[place] = foreign[row]
-        return [*found, *(foreign[row] for row in self.rows[SPECIAL:] if row is not None)]
+                pieces[special_id] = foreign[row]
+        return [*pieces, *(foreign[row] for row in self.rows[SPECIAL:] if row is not None)]
 
 
 def renumbered(words: Sequence[Sequence[int]], ids: Mapping[int, int]) -> list[list[int]]:

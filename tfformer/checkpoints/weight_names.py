@@ -168,8 +168,8 @@ def _norm_variables(
 
 def take(model: Transformer) -> dict[Place, np.ndarray]:
     """Return the arrays of a model with biases in all projections, by place."""
-    found: dict[Place, np.ndarray] = {}
+    weights: dict[Place, np.ndarray] = {}
     for variable, places in variables(model):
         parts = np.split(np.asarray(variable), len(places), axis=-1)
-        found |= dict(zip(places, parts, strict=True))
-    return found
+        weights |= dict(zip(places, parts, strict=True))
+    return weights

@@ -61,7 +61,7 @@ def find_recipe(name: str) -> Path:
     )
 
 
-def parse_yaml(text: str, place: str) -> Any:
+def parse_yaml(text: str, origin: str) -> Any:
     """Parse one document of YAML 1.2, where `no` is a string and 1e-3 a number.
 
     `place` names its file or option in messages. An empty document is None; a repeated key raises
@@ -81,7 +81,7 @@ def parse_yaml(text: str, place: str) -> Any:
         *(ValueError, LookupError, TypeError, AttributeError),  # raised for a wrong tag or date
     ) as error:
         message = " ".join(str(error).split())
-        raise ValueError(f"{place} is not YAML: {message[:240]}") from None
+        raise ValueError(f"{origin} is not YAML: {message[:240]}") from None
 
 
 def _take_model(values: dict[str, Any], base: dict[str, Any]) -> None:
@@ -96,13 +96,13 @@ def _take_model(values: dict[str, Any], base: dict[str, Any]) -> None:
 
 def _override(values: dict[str, Any], override: str) -> None:
     """Put `section.key=value` into the values of a recipe."""
-    place = f"--set {reprlib.repr(override)}"
+    option = f"--set {reprlib.repr(override)}"
     key, separator, value = override.partition("=")
     section, dot, name = key.partition(".")
     if not (separator and dot):
-        raise ValueError(f"{place} must read section.key=value, for example training.epochs=5")
+        raise ValueError(f"{option} must read section.key=value, for example training.epochs=5")
     if values.get(section) is None:
         values[section] = {}
     if not isinstance(values[section], dict):
-        raise ValueError(f"{place}: section {section!r} of the recipe holds no keys")
-    values[section][name] = parse_yaml(value, place)
+        raise ValueError(f"{option}: section {section!r} of the recipe holds no keys")
+    values[section][name] = parse_yaml(value, option)

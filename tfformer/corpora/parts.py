@@ -57,8 +57,8 @@ def find_parts(pattern: str, folder: str | Path) -> list[Part]:
             ...
         FileNotFoundError: no/such/*.gz: no file has such a name; correct it or fetch the data first
     """
-    found = [source for (source,) in matching_files([Path(pattern)])]
-    sources = [source for source in found if not source.is_dir()]
+    matches = [source for (source,) in matching_files([Path(pattern)])]
+    sources = [source for source in matches if not source.is_dir()]
     if not sources:
         raise FileNotFoundError(f"{pattern} is a folder; give a pattern of files, in quotes")
     names: dict[str, Path] = {}
@@ -97,29 +97,29 @@ def job_folder(folder: str | Path, settings: Mapping[str, Any]) -> Iterator[None
         FileExistsError: The folder has other content.
         ValueError: The folder has translations with other settings.
     """
-    place = Path(folder)
-    if place.exists() and not place.is_dir():
-        raise FileExistsError(f"{place} is a file, not a folder; choose another --output")
-    place.mkdir(parents=True, exist_ok=True)
-    with locked(place / LOCK, f"another command translates into {place}; wait for its end"):
-        _begin_job(place, dict(settings))
+    job = Path(folder)
+    if job.exists() and not job.is_dir():
+        raise FileExistsError(f"{job} is a file, not a folder; choose another --output")
+    job.mkdir(parents=True, exist_ok=True)
+    with locked(job / LOCK, f"another command translates into {job}; wait for its end"):
+        _begin_job(job, dict(settings))
         yield
 
 
-def _begin_job(place: Path, settings: dict[str, Any]) -> None:
-    job = place / JOB
-    own = {JOB, LOCK}
-    names = [path.name for path in place.iterdir() if path.name not in own]
+def _begin_job(folder: Path, settings: dict[str, Any]) -> None:
+    job = folder / JOB
+    known = {JOB, LOCK}
+    names = [path.name for path in folder.iterdir() if path.name not in known]
     is_empty = all(TEMPORARY.fullmatch(name) for name in names)
     if not is_empty and not job.is_file():
         raise FileExistsError(
-            f"{place} is not empty and has no {JOB} of an earlier job; choose another --output"
+            f"{folder} is not empty and has no {JOB} of an earlier job; choose another --output"
         )
     if is_empty:
         write_text(job, json.dumps(settings, indent=2) + "\n")
     elif _settings(job) != settings:
         raise ValueError(
-            f"{place} has translations by another model or with other settings; choose another "
+            f"{folder} has translations by another model or with other settings; choose another "
             "--output"
         )
 

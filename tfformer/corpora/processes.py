@@ -115,7 +115,7 @@ def _translate(model: Artifact, part: Part) -> Counts:
     [sums] = _SUMS
 
     def advance(counts: Counts) -> None:
-        for place, value in enumerate(counts):
-            sums[place] += value
+        for index, value in enumerate(counts):
+            sums[index] += value
 
     return translate_part(_engine(model), part, advance)

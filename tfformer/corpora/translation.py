@@ -119,9 +119,9 @@ def _counted(engine: Engine, lines: list[Line]) -> tuple[list[Line], list[int]]:
         if len(lines) == 1:
             reason = " ".join(str(error).split())
             return [lines[0]._replace(text="", reason=reason)], [0]
-    half = len(lines) // 2
-    first, lengths = _counted(engine, lines[:half])
-    second, more = _counted(engine, lines[half:])
+    middle = len(lines) // 2
+    first, lengths = _counted(engine, lines[:middle])
+    second, more = _counted(engine, lines[middle:])
     return first + second, lengths + more
 
 
@@ -138,8 +138,8 @@ def _write_chunk(
     translations = [""] * len(chunk)
     for start in range(0, len(full), PORTION):
         portion = full[start : start + PORTION]
-        found = engine.translate([sentences[index] for index in portion])
-        for index, translation in zip(portion, found, strict=True):
+        translated = engine.translate([sentences[index] for index in portion])
+        for index, translation in zip(portion, translated, strict=True):
             translations[index] = translation.replace("\n", " ")
         of_portion = [lengths[index] for index in portion]
         truncated = sum(length > engine.max_tokens for length in of_portion)

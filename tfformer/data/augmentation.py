@@ -75,16 +75,16 @@ def mistyped(row: Row, draw: random.Random) -> Row:
     """Swap, drop or double one letter of a longer word of the source."""
     source, *targets = row
     places = [
-        place
+        index
         for word in LONG_WORD.finditer(source)
-        for place in range(word.start(), word.end() - 1)
+        for index in range(word.start(), word.end() - 1)
     ]
     if not places:
         return row
-    place = draw.choice(places)
-    one, other = source[place], source[place + 1]
+    index = draw.choice(places)
+    one, other = source[index], source[index + 1]
     slip = draw.choice([other + one, other, one + one + other])
-    return (source[:place] + slip + source[place + 2 :], *targets)
+    return (source[:index] + slip + source[index + 2 :], *targets)
 
 
 class Placeholders:
@@ -126,9 +126,9 @@ class Placeholders:
 def _with_words(text: str, new: dict[str, str]) -> str:
     """Replace words; the punctuation around them stays."""
 
-    def replaced(found: re.Match[str]) -> str:
-        word = found[0].strip(PUNCTUATION)
-        return found[0].replace(word, new.get(word, word), 1)
+    def replaced(match: re.Match[str]) -> str:
+        word = match[0].strip(PUNCTUATION)
+        return match[0].replace(word, new.get(word, word), 1)
 
     return WORD.sub(replaced, text)
 
@@ -185,13 +185,13 @@ def translated_words(source: str, target: str, lexicon: Lexicon) -> list[tuple[s
         [('dog', 'Hund')]
     """
     sources, targets = (Counter(words_of(text)) for text in (source, target))
-    found = [
+    translated = [
         (lexicon[pair], pair)
         for pair in itertools.product(sources, targets)
         if pair in lexicon and sources[pair[0]] == targets[pair[1]] == 1
     ]
-    best_of_source = {pair[0]: pair for _, pair in sorted(found)}
-    best_of_target = {pair[1]: pair for _, pair in sorted(found)}
+    best_of_source = {pair[0]: pair for _, pair in sorted(translated)}
+    best_of_target = {pair[1]: pair for _, pair in sorted(translated)}
     return [pair for pair in best_of_source.values() if best_of_target[pair[1]] == pair]
 
 

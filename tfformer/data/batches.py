@@ -126,9 +126,9 @@ def length_counts(text: EncodedText, rows: Sequence[int] | np.ndarray) -> np.nda
     """Count the rows by the tokens of their longer side, (longest + 1,)."""
     counts = np.zeros(1, np.int64)
     for block in _blocks(rows):
-        found = np.bincount(_longer(text, block), minlength=len(counts))
-        found[: len(counts)] += counts
-        counts = found
+        block_counts = np.bincount(_longer(text, block), minlength=len(counts))
+        block_counts[: len(counts)] += counts
+        counts = block_counts
     return counts
 
 

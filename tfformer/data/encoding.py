@@ -432,11 +432,11 @@ def sampled_texts(
         def segment(tokenizer: AnyTokenizer, sentences: Sequence[str]) -> list[list[int]]:
             usual = tokenizer.encode(sentences)
             drawn = tokenizer.sample(sentences, alpha, seed=int(random.integers(2**32 - 1)))
-            found = []
+            segments = []
             for drawn_ids, usual_ids in zip(drawn, usual, strict=True):
                 fits = max(len(drawn_ids), len(usual_ids)) < max_length  # END_ID is still to come
-                found.append(drawn_ids if fits else usual_ids)
-            return found
+                segments.append(drawn_ids if fits else usual_ids)
+            return segments
 
         return encode_text(rows, tokenizers, max_length, segmentation=segment)
 

@@ -80,7 +80,7 @@ def patterns(kinds: np.ndarray, counts: np.ndarray, width: int) -> list[Pattern]
         [(3, [1, 0]), (1, [0, 0])]
     """
     left = counts.copy()
-    found = []
+    packings = []
     unfinished = np.arange(len(left))
     while unfinished.size:
         pattern: list[int] = []
@@ -97,8 +97,8 @@ def patterns(kinds: np.ndarray, counts: np.ndarray, width: int) -> list[Pattern]
         for kind, count in used.items():
             left[kind] -= copies * count
         unfinished = unfinished[left[unfinished] > 0]
-        found.append((copies, pattern))
-    return found
+        packings.append((copies, pattern))
+    return packings
 
 
 def fill(side: IdRows, rows: np.ndarray, sizes: np.ndarray, shape: tuple[int, int]) -> np.ndarray:

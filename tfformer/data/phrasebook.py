@@ -147,8 +147,8 @@ def write(output: str | Path) -> list[Path]:
         raise FileExistsError(
             f"{output} has the whole phrasebook already; choose another folder, or delete it"
         )
-    if found := len(texts) - len(missing):
-        warnings.warn(f"{output} had {found} files of an unfinished phrasebook", stacklevel=2)
+    if existing := len(texts) - len(missing):
+        warnings.warn(f"{output} had {existing} files of an unfinished phrasebook", stacklevel=2)
     output.mkdir(parents=True, exist_ok=True)
     for path, text in missing.items():
         write_text(path, text)

@@ -223,12 +223,12 @@ class PieceTokenizer:
         pieces = self._pieces
         has_codes = bool(self.codes)
 
-        def look_up(found: tf.Tensor) -> tf.Tensor:
+        def look_up(piece: tf.Tensor) -> tf.Tensor:
             """(N,) string -> (N,) int32."""
-            bucket = tf.strings.to_hash_bucket_fast(found, BUCKETS)
-            place = tf.minimum(tf.searchsorted(tf.constant(hashes), bucket), len(pieces) - 1)
-            number = tf.gather(tf.constant(order), place)
-            is_it = tf.gather(tf.constant(pieces), number) == found
+            bucket = tf.strings.to_hash_bucket_fast(piece, BUCKETS)
+            index = tf.minimum(tf.searchsorted(tf.constant(hashes), bucket), len(pieces) - 1)
+            number = tf.gather(tf.constant(order), index)
+            is_it = tf.gather(tf.constant(pieces), number) == piece
             return tf.where(is_it, number, UNKNOWN_ID)
 
         def with_prefix(ids: tf.RaggedTensor) -> tf.RaggedTensor:
@@ -245,15 +245,15 @@ class PieceTokenizer:
             for pattern, replacement in self.rewrites:
                 text = tf.strings.regex_replace(text, pattern, replacement)
             if not has_codes:
-                found = cutter.tokenize(text)
-                return with_prefix(found.with_flat_values(look_up(found.flat_values)))
+                ids = cutter.tokenize(text)
+                return with_prefix(ids.with_flat_values(look_up(ids.flat_values)))
             has_code = tf.strings.regex_full_match(text, r"(?s)>>.*?<<.*")
             code = tf.strings.regex_replace(text, r"(?s)^(>>.*?<<).*$", r"\1")
             rest = tf.strings.regex_replace(text, r"(?s)^>>.*?<<", "", replace_global=False)
             body = cutter.tokenize(tf.where(has_code, rest, text))
             codes = tf.ragged.boolean_mask(code[:, tf.newaxis], has_code[:, tf.newaxis])
-            found = tf.concat([codes, body], axis=1)
-            return with_prefix(found.with_flat_values(look_up(found.flat_values)))
+            ids = tf.concat([codes, body], axis=1)
+            return with_prefix(ids.with_flat_values(look_up(ids.flat_values)))
 
         @traced(input_signature=[tf.TensorSpec([None, None], tf.int32)])
         def detokenize(ids: tf.Tensor) -> tf.Tensor:
@@ -263,10 +263,10 @@ class PieceTokenizer:
             if self.prefix_id is not None:
                 is_text &= ids != self.prefix_id
             kept = tf.ragged.boolean_mask(ids, is_text)
-            found = tf.ragged.map_flat_values(
+            row_pieces = tf.ragged.map_flat_values(
                 lambda flat: tf.gather(tf.constant(pieces), flat), kept
             )
-            text = tf.strings.regex_replace(cutter.detokenize(found), BLANK, " ")
+            text = tf.strings.regex_replace(cutter.detokenize(row_pieces), BLANK, " ")
             return tf.strings.regex_replace(text, r"^ +| +$", "")
 
         return tokenize, detokenize
@@ -290,12 +290,12 @@ class PieceTokenizer:
         parted = [self._code(self._rewritten(sentence)) for sentence in sentences]
         rows = cut([rest.encode() for _, rest in parted]) if parted else []
         begin = [] if self._prefix is None else [self._prefix]
-        found = []
+        ids = []
         for (code, _), pieces in zip(parted, rows, strict=True):
             row = [*code, *pieces]
             row = [*begin, *row] if row else row
-            found.append([self._ids.get(piece, UNKNOWN_ID) for piece in row])
-        return found
+            ids.append([self._ids.get(piece, UNKNOWN_ID) for piece in row])
+        return ids
 
     def _rewritten(self, sentence: str) -> str:
         for pattern, text in self._compiled:

@@ -211,17 +211,17 @@ def lines_of_bytes(stream: Bytes, name: str) -> Iterator[bytes]:
         yield line
 
 
-def _text(line: bytes, place: str) -> str:
+def _text(line: bytes, origin: str) -> str:
     if b"\0" in line:
         raise ValueError(
-            f"{place}: holds a NUL byte, which no text has; save the file as UTF-8 text"
+            f"{origin}: holds a NUL byte, which no text has; save the file as UTF-8 text"
         )
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{place}: byte {error.start + 1}, {line[error.start]:#04x}, is not UTF-8; convert the "
-            "text to UTF-8"
+            f"{origin}: byte {error.start + 1}, {line[error.start]:#04x}, is not UTF-8; "
+            "convert the text to UTF-8"
         ) from error
 
 
@@ -273,8 +273,8 @@ def _tfds_rows(
             f"{', '.join(builder.info.splits)}"
         ) from error
     for number, row in enumerate(tfds.as_numpy(dataset), start=1):
-        place = f"tfds:{name}, row {number}"
-        yield tuple(_text(row[key], place) for key in keys)
+        origin = f"tfds:{name}, row {number}"
+        yield tuple(_text(row[key], origin) for key in keys)
 
 
 def tfds_version(name: str) -> str:
@@ -368,23 +368,23 @@ def matching_files(names: Sequence[Path]) -> list[tuple[Path, ...]]:
             f"{' and '.join(map(str, names))} must have as many * as each other, since each stands "
             "for the same text in both"
         )
-    found = [_found(str(name)) for name in names]
+    matches = [_found(str(name)) for name in names]
     for number, name in enumerate(names):
-        if not found[number]:
+        if not matches[number]:
             raise FileNotFoundError(
                 f"{name}: no file has such a name; correct it or fetch the data first"
             )
-        for part, files in sorted((part, file) for side in found for part, file in side.items()):
-            if part not in found[number]:
+        for part, files in sorted((part, file) for side in matches for part, file in side.items()):
+            if part not in matches[number]:
                 raise FileNotFoundError(
                     f"{_filled(str(name), part)}: there is no such file, but {files} needs it as "
                     "its other side"
                 )
 
     def files_of(part: tuple[str, ...]) -> tuple[Path, ...]:
-        return tuple(side[part] for side in found)
+        return tuple(side[part] for side in matches)
 
-    return list(map(files_of, sorted(found[0])))
+    return list(map(files_of, sorted(matches[0])))
 
 
 def _found(pattern: str) -> dict[tuple[str, ...], Path]:

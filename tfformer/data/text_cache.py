@@ -57,8 +57,8 @@ def cached_text(
         raise ValueError(f"data.cache={folder} is a file; name a folder, or leave it out")
     content = fingerprint()
     key = _key(content, tokenizers, max_length)
-    place = folder / digest_of_values(key)[:32]
-    if not place.exists():
+    entry = folder / digest_of_values(key)[:32]
+    if not entry.exists():
         with temporary_folder(folder) as temporary:
             collect = functools.partial(_write_arrays, temporary, tokenizers, max_length)
             text = encode_corpora(
@@ -70,8 +70,8 @@ def cached_text(
                     "complete"
                 )
             _write_manifest(temporary, key, text)
-            publish_as(temporary, place)
-    return _open(place, key, SIDES[len(tokenizers)])
+            publish_as(temporary, entry)
+    return _open(entry, key, SIDES[len(tokenizers)])
 
 
 def _key(content: object, tokenizers: Sequence[AnyTokenizer], max_length: int) -> dict[str, Any]:
@@ -174,14 +174,14 @@ def _write_manifest(folder: Path, key: dict[str, Any], text: EncodedText) -> Non
 # Reading
 
 
-def _open(place: Path, key: dict[str, Any], names: Sequence[str]) -> EncodedText:
+def _open(entry: Path, key: dict[str, Any], names: Sequence[str]) -> EncodedText:
     """Map a text's files, and compare every byte with what was written."""
     try:
-        values = _manifest(place)
+        values = _manifest(entry)
         if values["key"] != key:
             raise ValueError("it is of another text, vocabulary or version")
         text = EncodedText(
-            _mapped(place, names),
+            _mapped(entry, names),
             key["max_length"],
             values["dropped_empty"],
             values["dropped_long"],
@@ -191,17 +191,17 @@ def _open(place: Path, key: dict[str, Any], names: Sequence[str]) -> EncodedText
             raise ValueError("its ids have another digest than when they were written")
     except (OSError, ValueError, tokenize.TokenError) as error:  # NumPy's, of a damaged header
         raise ValueError(
-            f"{place} is no whole text cache ({error}); delete this folder, and the next training "
+            f"{entry} is no whole text cache ({error}); delete this folder, and the next training "
             "writes it again"
         ) from None
     return text
 
 
-def _manifest(place: Path) -> dict[str, Any]:
+def _manifest(entry: Path) -> dict[str, Any]:
     """Read a manifest, which knows its own digest."""
-    if not (place / MANIFEST).is_file():
+    if not (entry / MANIFEST).is_file():
         raise ValueError(f"{MANIFEST} is missing")
-    values = parse_json(read_text(place / MANIFEST))
+    values = parse_json(read_text(entry / MANIFEST))
     digest = values.pop("digest", None) if isinstance(values, dict) else None
     if not isinstance(values, dict) or digest != digest_of_values(values):
         raise ValueError(f"{MANIFEST} has another digest than when it was written")

@@ -23,8 +23,8 @@ class Tokenizers:
     def languages(self) -> list[str] | None:
         """The names of the two languages of a multilingual model; None for any other."""
         names = [side.language for side in (self.source, self.target)]
-        found = [name for name in names if name is not None]
-        return found if len(found) == len(names) else None
+        languages = [name for name in names if name is not None]
+        return languages if len(languages) == len(names) else None
 
     @property
     def placeholders(self) -> tuple[str, ...]:

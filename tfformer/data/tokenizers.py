@@ -353,7 +353,7 @@ def graph_tokenizer(
 # --- SentencePiece, for any tokenizer -----------------------------------------------------------
 
 
-def parse_sentencepiece(model: bytes, place: str) -> sentencepiece.SentencePieceProcessor:
+def parse_sentencepiece(model: bytes, origin: str) -> sentencepiece.SentencePieceProcessor:
     """Parse a SentencePiece model with any special ids; `place` names its source in messages."""
     try:
         # The normalizer stands last: a model without one was cut off between two pieces.
@@ -362,7 +362,7 @@ def parse_sentencepiece(model: bytes, place: str) -> sentencepiece.SentencePiece
     except (DecodeError, RuntimeError):
         pass
     raise ValueError(
-        f"{place} is no whole SentencePiece model ({len(model):,} bytes); copy the file again"
+        f"{origin} is no whole SentencePiece model ({len(model):,} bytes); copy the file again"
     )
 
 

@@ -46,13 +46,13 @@ class Artifact(NamedTuple):
 
     Attributes:
         format: One of `RUNTIMES`.
-        place: A run directory, which may be an address, or the folder of one exported version.
+        path: A run directory, which may be an address, or the folder of one exported version.
         beam_size: Number of beams; 1 is greedy search.
         digest: SHA-256 of its settings, vocabularies and weights.
     """
 
     format: str
-    place: str
+    path: str
     beam_size: int
     digest: str
 
@@ -63,16 +63,16 @@ class Artifact(NamedTuple):
         be loaded, raises ArtifactError.
         """
         try:
-            engine = _opened(self.format, self.place, threads)
-            now = find_artifact(self.place, self.beam_size)
+            engine = _opened(self.format, self.path, threads)
+            now = find_artifact(self.path, self.beam_size)
         except (ValueError, OSError) as error:
             raise ArtifactError(str(error)) from error
         except Exception as error:  # a runtime may raise any other
-            raise ArtifactError(f"{self.place} cannot be loaded ({error!r})") from error
+            raise ArtifactError(f"{self.path} cannot be loaded ({error!r})") from error
         if now.digest != self.digest:
             engine.close()
             raise ArtifactError(
-                f"{self.place} was changed after the job was begun; begin another job"
+                f"{self.path} was changed after the job was begun; begin another job"
             )
         engine.beam_size = self.beam_size
         return engine
@@ -104,21 +104,21 @@ def find_artifact(path: str | Path, beam_size: int | None = None) -> Artifact:
         ValueError: There is no artifact at `path`, it does not translate text, or it has no search
             with `beam_size` beams.
     """
-    format, place = _located(path)
+    format, folder = _located(path)
     if format == "keras":
-        return _run_artifact(place, beam_size)
-    manifest = read_manifest(Path(place))
+        return _run_artifact(folder, beam_size)
+    manifest = read_manifest(Path(folder))
     exported = manifest["decoding"].get("beam_size")
     if exported is None:
-        raise ValueError(f"{place} is an export of a language model, which does not translate")
+        raise ValueError(f"{folder} is an export of a language model, which does not translate")
     if format == "saved_model" and GREEDY not in manifest["signatures"]:
-        raise ValueError(f"{place} takes no text; export the run again without --no-text")
+        raise ValueError(f"{folder} takes no text; export the run again without --no-text")
     if format != "ctranslate2" and beam_size not in (None, 1, exported):
         raise ValueError(
-            f"{place} has {_searches(exported)}; leave out --beam-size {beam_size}, or export the "
+            f"{folder} has {_searches(exported)}; leave out --beam-size {beam_size}, or export the "
             "run again with it"
         )
-    return Artifact(format, place, beam_size or exported, file_digest(Path(place) / MANIFEST))
+    return Artifact(format, folder, beam_size or exported, file_digest(Path(folder) / MANIFEST))
 
 
 def open_export(folder: Path) -> tuple[dict[str, Any], Tokenizers]:
@@ -149,11 +149,11 @@ def exported_tokenizers(folder: Path, manifest: Mapping[str, Any]) -> Tokenizers
 
 
 def _located(path: str | Path) -> tuple[str, str]:
-    """The format and the place of the artifact at a path."""
-    place = folder_at(path)
+    """Return the format of the artifact at a path, and its absolute path."""
+    folder = folder_at(path)
     if is_run(path):
-        return "keras", place.absolute()
-    version = exported_version(place.path)
+        return "keras", folder.absolute()
+    version = exported_version(folder.path)
     if version is not None:
         format = str(read_manifest(version).get("format"))
         if format not in RUNTIMES:
@@ -162,30 +162,30 @@ def _located(path: str | Path) -> tuple[str, str]:
                 f"{', '.join(name for name in RUNTIMES if name != 'keras')}"
             )
         return format, str(version.absolute())
-    if (place.path / SAVED_MODEL).is_file():
-        return "saved_model", place.absolute()
-    raise ValueError(f"{place} is neither a run directory nor an export; give one of them")
+    if (folder.path / SAVED_MODEL).is_file():
+        return "saved_model", folder.absolute()
+    raise ValueError(f"{folder} is neither a run directory nor an export; give one of them")
 
 
-def _opened(format: str, place: str, threads: int | None) -> Engine:
+def _opened(format: str, folder: str, threads: int | None) -> Engine:
     runtime = RUNTIMES[format]
     module, _, name = runtime.engine.partition(".")
     try:
         if runtime.library == "TensorFlow":
             import_tensorflow()
         engine = getattr(importlib.import_module(f"tfformer.engines.{module}"), name)
-        return engine(place, threads)
+        return engine(folder, threads)
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"{place} needs {runtime.library} ({error.name} is missing); install it with: "
+            f"{folder} needs {runtime.library} ({error.name} is missing); install it with: "
             f"pip install -e '.[{runtime.extra}]'"
         ) from None
 
 
-def _run_artifact(place: str, beam_size: int | None) -> Artifact:
+def _run_artifact(folder: str, beam_size: int | None) -> Artifact:
     from tfformer.run_directory import Run
 
-    run = Run.open(place)
+    run = Run.open(folder)
     run.check_architecture("encoder-decoder")
     run.check_weights()
     decoding, data = run.config.decoding, run.config.data
@@ -197,7 +197,7 @@ def _run_artifact(place: str, beam_size: int | None) -> Artifact:
         "weights": file_digest(run.weights),
     }
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
-    return Artifact("keras", place, beam_size or decoding.beam_size, digest)
+    return Artifact("keras", folder, beam_size or decoding.beam_size, digest)
 
 
 def _searches(beam_size: int) -> str:

@@ -21,10 +21,10 @@ from tfformer.inference.translation import Translation
 class CTranslate2Engine(Engine):
     """An exported version, run by CTranslate2 on `threads` processors, by default all."""
 
-    def __init__(self, place: str, threads: int | None = None) -> None:
-        manifest, tokenizers = open_export(Path(place))
+    def __init__(self, folder: str, threads: int | None = None) -> None:
+        manifest, tokenizers = open_export(Path(folder))
         super().__init__(manifest, tokenizers)
-        self._translator = ctranslate2.Translator(place, device="cpu", intra_threads=threads or 0)
+        self._translator = ctranslate2.Translator(folder, device="cpu", intra_threads=threads or 0)
         target = tokenizers.target
         pieces = target.pieces(range(target.vocab_size))
         self._ids = {piece: number for number, piece in enumerate(pieces)}
@@ -35,7 +35,7 @@ class CTranslate2Engine(Engine):
         self, sentences: Sequence[str], beam_size: int, count: int
     ) -> list[list[Translation]]:
         rows = self._encoded(sentences)
-        found = [[Translation("", 0.0)] for _ in rows]
+        translations = [[Translation("", 0.0)] for _ in rows]
         full = (number for number, row in enumerate(rows) if row)
         by_length = sorted(full, key=lambda number: len(rows[number]))
         # CTranslate2 takes one limit per call.
@@ -52,8 +52,8 @@ class CTranslate2Engine(Engine):
                 **self._rules,
             )
             for number, result in zip(numbers, results, strict=True):
-                found[number] = self._translations(result)
-        return found
+                translations[number] = self._translations(result)
+        return translations
 
     def _limit(self, row: Sequence[int]) -> int:
         """The most tokens of a translation, by the run's rule (`graphs.length_limits`)."""

@@ -163,17 +163,17 @@ class Engine(ABC):
         """
         texts = [text.decode("utf-8", "replace") for text in inputs["text"]]
         if signature == GREEDY:
-            best = [found[0] for found in self.n_best(texts, beam_size=1)]
+            best = [hypotheses[0] for hypotheses in self.n_best(texts, beam_size=1)]
             return {
                 "translation": np.array([one.text.encode() for one in best], object),
                 "score": np.array([one.score for one in best], np.float32),
             }
         shape = len(texts), self.beam_size
         translations, scores = np.full(shape, b"", object), np.full(shape, NO_TRANSLATION)
-        for row, found in enumerate(self.n_best(texts)):
-            for place, one in enumerate(found):
-                translations[row, place] = one.text.encode()
-                scores[row, place] = one.score
+        for row, hypotheses in enumerate(self.n_best(texts)):
+            for rank, one in enumerate(hypotheses):
+                translations[row, rank] = one.text.encode()
+                scores[row, rank] = one.score
         return {"translations": translations, "scores": scores.astype(np.float32)}
 
     def close(self) -> None:  # noqa: B027  most engines have nothing to free

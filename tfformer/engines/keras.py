@@ -15,8 +15,8 @@ class KerasEngine(Engine):
         translator: The run's translator.
     """
 
-    def __init__(self, place: str, threads: int | None = None) -> None:
-        run = Run.open(place)
+    def __init__(self, folder: str, threads: int | None = None) -> None:
+        run = Run.open(folder)
         self.translator = Translator.of(run)
         super().__init__({"languages": run.languages}, self.translator.tokenizers)
         self.beam_size = self.translator.decoding.beam_size

@@ -37,8 +37,8 @@ class LitertEngine(Engine):
     There are `threads` interpreters; by default one per processor, up to `MAX_INTERPRETERS`.
     """
 
-    def __init__(self, place: str, threads: int | None = None) -> None:
-        folder = Path(place)
+    def __init__(self, path: str, threads: int | None = None) -> None:
+        folder = Path(path)
         manifest, tokenizers = open_export(folder)
         super().__init__(manifest, tokenizers)
         self._file = folder / FILE
@@ -88,11 +88,11 @@ class LitertEngine(Engine):
         order = sorted(range(len(rows)), key=lambda number: len(rows[number]))
         parts = list(_parts(order, self._count))
         signature = BEAM_IDS if beam_size > 1 else GREEDY_IDS
-        found = self._threads.map(
+        results = self._threads.map(
             lambda part: self._translations([rows[number] for number in part], signature), parts
         )
         translations: list[list[Translation]] = [[] for _ in rows]
-        for part, of_part in zip(parts, found, strict=True):
+        for part, of_part in zip(parts, results, strict=True):
             for number, row in zip(part, of_part, strict=True):
                 translations[number] = row
         return translations
@@ -103,13 +103,13 @@ class LitertEngine(Engine):
         """The translations of B rows of ids, by the interpreter that is free next."""
         search = self._free.get()
         try:
-            found = search.run(rows, signature)
+            result = search.run(rows, signature)
         finally:
             self._free.put(search)
-        length = found.ids.shape[2]
-        texts = iter(self._tokenizers.target.decode(found.ids.reshape(-1, length).tolist()))
+        length = result.ids.shape[2]
+        texts = iter(self._tokenizers.target.decode(result.ids.reshape(-1, length).tolist()))
         translations = []
-        for scores in found.scores.tolist():
+        for scores in result.scores.tolist():
             row = [Translation(next(texts), score) for score in scores]
             translations.append([one for one in row if one.score > NO_TRANSLATION / 2])
         return translations
@@ -147,10 +147,10 @@ class IdSearch:
         `GREEDY_IDS` finds one translation each, `BEAM_IDS` several.
         """
         batches = [[row] for row in rows] if self._is_static else [rows]
-        found = [self._run(batch, signature) for batch in batches]
-        longest = max(part.ids.shape[2] for part in found)  # of a static file, by the sources
-        ids = np.concatenate([_lengthened(part.ids, longest) for part in found])
-        return Found(ids, np.concatenate([part.scores for part in found]))
+        results = [self._run(batch, signature) for batch in batches]
+        longest = max(part.ids.shape[2] for part in results)  # of a static file, by the sources
+        ids = np.concatenate([_lengthened(part.ids, longest) for part in results])
+        return Found(ids, np.concatenate([part.scores for part in results]))
 
     def _run(self, rows: Sequence[Sequence[int]], signature: str) -> Found:
         lengths = np.array(list(map(len, rows)), np.int32)  # (B,)
@@ -158,10 +158,10 @@ class IdSearch:
         ids = np.full((len(rows), width), END_ID, np.int32)  # (B, S)
         for row, values in zip(ids, rows, strict=True):
             row[: len(values)] = values
-        found = self._interpreter.get_signature_runner(name)(ids=ids, lengths=lengths)
+        outputs = self._interpreter.get_signature_runner(name)(ids=ids, lengths=lengths)
         if signature == BEAM_IDS:
-            return Found(found["ids"], found["scores"])
-        return Found(found["ids"][:, np.newaxis], found["score"][:, np.newaxis])
+            return Found(outputs["ids"], outputs["scores"])
+        return Found(outputs["ids"][:, np.newaxis], outputs["score"][:, np.newaxis])
 
     def _width_and_name(self, most: int, signature: str) -> tuple[int, str]:
         """The width of ids for `most` tokens, and the signature that has it.

@@ -27,8 +27,8 @@ class SavedModelEngine(Engine):
     TensorFlow's threads follow `TF_NUM_INTRAOP_THREADS`.
     """
 
-    def __init__(self, place: str, threads: int | None = None) -> None:
-        folder = Path(place)
+    def __init__(self, path: str, threads: int | None = None) -> None:
+        folder = Path(path)
         is_foreign = not (folder / MANIFEST).exists()
         manifest = {} if is_foreign else checked_manifest(folder)
         super().__init__(manifest, exported_tokenizers(folder, manifest))
@@ -53,13 +53,13 @@ class SavedModelEngine(Engine):
     ) -> list[list[Translation]]:
         inputs = {"text": np.array([one.encode() for one in sentences], object)}
         if beam_size == 1:
-            found = self.run(GREEDY, inputs)
-            pairs = zip(found["translation"], found["score"], strict=True)
+            outputs = self.run(GREEDY, inputs)
+            pairs = zip(outputs["translation"], outputs["score"], strict=True)
             return [[_translation(text, score)] for text, score in pairs]
-        found = self.run(BEAM, inputs)
+        outputs = self.run(BEAM, inputs)
         return [
             _filled(texts, scores)
-            for texts, scores in zip(found["translations"], found["scores"], strict=True)
+            for texts, scores in zip(outputs["translations"], outputs["scores"], strict=True)
         ]
 
 

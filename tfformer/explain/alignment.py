@@ -103,11 +103,11 @@ def _linked(
     warn_of_truncation([sources, targets], [read, written], stacklevel=3)
     both = [n for n in range(len(read)) if read.ids[n] and written.ids[n]]
     order = sorted(both, key=lambda n: len(read.ids[n]))
-    found: list[Alignment] = [()] * len(read)
+    alignments: list[Alignment] = [()] * len(read)
     maps = each_attention(translator, read.take(order), written.take(order), weights=weights)
     for n, attention in zip(order, maps, strict=True):
-        found[n] = links(attention.cross.words())
-    return found
+        alignments[n] = links(attention.cross.words())
+    return alignments
 
 
 def checked_layer(translator: Translator, layer: int | None) -> int:
@@ -130,7 +130,7 @@ def pharaoh(alignment: Alignment) -> str:
     return " ".join(f"{source}-{target}" for source, target in alignment)
 
 
-def alignment_error_rate(found: Sequence[Alignment], known: Sequence[Alignment]) -> float:
+def alignment_error_rate(predicted: Sequence[Alignment], known: Sequence[Alignment]) -> float:
     """Return 1 - 2 |A and S| / (|A| + |S|) over all sentences (Och and Ney 2003).
 
     A are the found links, S the known links, all of which count as sure. The rate is 0 if all links
@@ -140,7 +140,7 @@ def alignment_error_rate(found: Sequence[Alignment], known: Sequence[Alignment])
         >>> alignment_error_rate([((0, 0), (1, 1))], [((0, 0), (1, 2))])
         0.5
     """
-    pairs = [(set(a), set(s)) for a, s in zip(found, known, strict=True)]
+    pairs = [(set(a), set(s)) for a, s in zip(predicted, known, strict=True)]
     total = sum(len(a) + len(s) for a, s in pairs)
     if not total:
         raise ValueError(

@@ -74,10 +74,10 @@ def _stack_parts(side: str, stack: keras.layers.Layer) -> Iterator[Part]:
     for sublayer in stack.layers[0].sublayers():
         places: dict[str, list[keras.Variable]] = {}
         for weight in sublayer.weights:
-            place = weight.path.split("/")[-2]
-            places.setdefault(place, []).append(weight)
-        for place, weights in places.items():
-            yield _part(f"{side} {sublayer.name} {place}", weights, len(stack.layers))
+            layer_name = weight.path.split("/")[-2]
+            places.setdefault(layer_name, []).append(weight)
+        for layer_name, weights in places.items():
+            yield _part(f"{side} {sublayer.name} {layer_name}", weights, len(stack.layers))
     if stack.normalization:
         yield _part(f"{side} normalization", stack.normalization.weights)
 

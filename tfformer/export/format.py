@@ -45,12 +45,12 @@ class Format(ABC):
     subfolder: ClassVar[str] = "."
 
     @abstractmethod
-    def decoding(self, own: DecodingConfig) -> DecodingConfig:
+    def decoding(self, of_run: DecodingConfig) -> DecodingConfig:
         """Return the search of the artifact of a run whose own search is `own`."""
 
-    def dialect(self, own: Dialect) -> Dialect:
+    def dialect(self, of_run: Dialect) -> Dialect:
         """Return the dialect of the artifact, which may differ in the form of the search."""
-        return own
+        return of_run
 
     @abstractmethod
     def prepare(self, run: Run, step: Steps) -> None:
@@ -85,11 +85,11 @@ class Format(ABC):
 
 
 def with_search(
-    own: DecodingConfig, beam_size: int | None, length_penalty: float | None
+    of_run: DecodingConfig, beam_size: int | None, length_penalty: float | None
 ) -> DecodingConfig:
     """Return a search with another number of beams and another alpha, unless they are None."""
     changes = {"beam_size": beam_size, "length_penalty": length_penalty}
-    return own.replace(**{name: value for name, value in changes.items() if value is not None})
+    return of_run.replace(**{name: value for name, value in changes.items() if value is not None})
 
 
 def check_choice(name: str, value: str, choices: Sequence[str]) -> None:

@@ -24,7 +24,7 @@ class Question(NamedTuple):
     signature: str  # as the engine names it
     requests: Sequence[Inputs]
     read: Callable[[Outputs], Sequence[Scored]]  # texts with scores from a request's outputs
-    own: Sequence[Scored]  # the run's texts with scores
+    expected: Sequence[Scored]  # the run's texts with scores
 
 
 def compare(folder: Path, questions: Sequence[Question]) -> dict[str, dict[str, Any]]:
@@ -43,8 +43,8 @@ def compare(folder: Path, questions: Sequence[Question]) -> dict[str, dict[str, 
     for answers in ask(folder, requests):
         outputs = iter(answers)
         for question in questions:
-            found = [text for _ in question.requests for text in question.read(next(outputs))]
-            figures = compared(question, found)
+            received = [text for _ in question.requests for text in question.read(next(outputs))]
+            figures = compared(question, received)
             measured[question.name] = _worse(figures, measured.get(question.name, figures))
     return measured
 
@@ -79,15 +79,15 @@ def _refusal(reason: str) -> ValueError:
     )
 
 
-def compared(question: Question, found: Sequence[Scored]) -> dict[str, Any]:
+def compared(question: Question, answers: Sequence[Scored]) -> dict[str, Any]:
     """Return the figures of `compare` for the answers to a question."""
-    pairs = zip(question.own, found, strict=True)
+    pairs = zip(question.expected, answers, strict=True)
     differences = [
         _difference(score, measured) for (text, score), (other, measured) in pairs if text == other
     ]
     return {
         "beam_size": question.beam_size,
-        "sentences": len(found),
+        "sentences": len(answers),
         "identical": len(differences),
         "largest_score_difference": max(differences, default=0.0),
     }

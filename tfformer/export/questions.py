@@ -13,15 +13,15 @@ SAMPLES = 32
 
 def greedy(name: str, model: TextModel, samples: Sequence[str]) -> Question:
     """Return the question for greedy translations, which the manifest calls `name`."""
-    own = best_translations(model, samples, beam_size=1)
-    return Question(name, 1, GREEDY, [{"text": samples}], read_greedy, own)
+    expected = best_translations(model, samples, beam_size=1)
+    return Question(name, 1, GREEDY, [{"text": samples}], read_greedy, expected)
 
 
 def beam(name: str, model: TextModel, samples: Sequence[str]) -> Question:
     """Return the question for the best translations of the artifact's beams."""
     beam_size = model.search_settings()["beam_size"]
-    own = best_translations(model, samples, beam_size)
-    return Question(name, beam_size, BEAM, [{"text": samples}], read_beam, own)
+    expected = best_translations(model, samples, beam_size)
+    return Question(name, beam_size, BEAM, [{"text": samples}], read_beam, expected)
 
 
 def best_translations(model: TextModel, samples: Sequence[str], beam_size: int) -> list[Scored]:

@@ -165,7 +165,7 @@ def beam_search(
         penalty = length_penalty(step + 1, alpha, length_normalization)
         is_last_step = step + 1 >= beams.max_lengths  # (B,)
         is_finished = (top_tokens == END_ID) | is_last_step[:, tf.newaxis]  # (B, K)
-        found = _add_finished(
+        finished = _add_finished(
             beams.found,
             ids=top_ids[:, :beam_size],
             scores=top_scores[:, :beam_size],
@@ -179,9 +179,9 @@ def beam_search(
         unfinished_scores = tf.where(is_finished, EMPTY, top_scores)  # (B, K)
         live_scores, live = tf.math.top_k(unfinished_scores, beam_size)  # (B, N)
         live_beams = tf.gather(top_beams, live, batch_dims=1)  # (B, N)
-        may_stop = _has_all(found)  # (B,)
+        may_stop = _has_all(finished)  # (B,)
         if not early_stopping:
-            may_stop &= live_scores[:, 0] / penalty <= found.scores[:, -1]
+            may_stop &= live_scores[:, 0] / penalty <= finished.scores[:, -1]
         row_of_beam_0 = tf.range(tf.shape(live_beams)[0])[:, tf.newaxis] * beam_size  # (B, 1)
         after = beams._replace(
             step=step + 1,
@@ -189,7 +189,7 @@ def beam_search(
             last=tf.gather(top_tokens, live, batch_dims=1),
             ids=tf.gather(top_ids, live, batch_dims=1),
             scores=live_scores,
-            found=found,
+            found=finished,
             state=reorder(state, tf.reshape(row_of_beam_0 + live_beams, [-1])),
         )
         return [after]

@@ -85,13 +85,13 @@ def argmax(logits: tf.Tensor) -> tf.Tensor:
     whole = size // BLOCK * BLOCK
     maxima = tf.reduce_max(tf.reshape(logits[:, :whole], [-1, whole // BLOCK, BLOCK]), axis=-1)
     if whole < size:
-        rest = tf.reduce_max(logits[:, whole:], axis=-1, keepdims=True)
-        maxima = tf.concat([maxima, rest], axis=1)
+        remaining = tf.reduce_max(logits[:, whole:], axis=-1, keepdims=True)
+        maxima = tf.concat([maxima, remaining], axis=1)
     block = tf.argmax(maxima, axis=-1, output_type=tf.int32)  # (R,)
     first = tf.minimum(block * BLOCK, size - BLOCK)
     window = first[:, tf.newaxis] + tf.range(BLOCK)  # (R, BLOCK)
-    place = tf.argmax(tf.gather(logits, window, batch_dims=1), axis=-1, output_type=tf.int32)
-    return first + place
+    index = tf.argmax(tf.gather(logits, window, batch_dims=1), axis=-1, output_type=tf.int32)
+    return first + index
 
 
 def without(logits: tf.Tensor, token: int | None) -> tf.Tensor:

@@ -319,16 +319,16 @@ def finish(
         return tf.while_loop(is_unfinished, append_token, [start])[0].found
 
     def take_round(
-        is_live: tf.Tensor, live: Live, found: Hypotheses
+        is_live: tf.Tensor, live: Live, finished: Hypotheses
     ) -> tuple[tf.Tensor, Live, Hypotheses]:
         """Go on with the live sentences; `is_live` (B,) says of all which they are."""
         live = _one_round(live, append_token, rounds)
         number = tf.maximum(tf.cumsum(tf.cast(is_live, tf.int32)) - 1, 0)  # (B,) among the live
-        found = _replaced(found, is_live, gather_rows(live.found, number))
+        finished = _replaced(finished, is_live, gather_rows(live.found, number))
         is_live &= tf.gather(live.unfinished, number)
-        return is_live, _without_finished(live, rounds), found
+        return is_live, _without_finished(live, rounds), finished
 
-    def is_any_live(is_live: tf.Tensor, live: Live, found: Hypotheses) -> tf.Tensor:
+    def is_any_live(is_live: tf.Tensor, live: Live, finished: Hypotheses) -> tf.Tensor:
         return tf.reduce_any(is_live)
 
     begin = start.unfinished, _without_finished(start, rounds), start.found
@@ -357,13 +357,13 @@ def _without_finished(live: Live, rounds: Rounds) -> Live:
     return rows._replace(step=live.step, state=state)
 
 
-def _replaced(found: Hypotheses, is_new: tf.Tensor, new: Hypotheses) -> Hypotheses:
+def _replaced(hypotheses: Hypotheses, is_new: tf.Tensor, new: Hypotheses) -> Hypotheses:
     """Replace the hypotheses of the sentences (B,) that have new ones."""
     is_new = is_new[:, tf.newaxis]
     return Hypotheses(
-        tf.where(is_new[:, :, tf.newaxis], new.ids, found.ids),
-        tf.where(is_new, new.lengths, found.lengths),
-        tf.where(is_new, new.scores, found.scores),
+        tf.where(is_new[:, :, tf.newaxis], new.ids, hypotheses.ids),
+        tf.where(is_new, new.lengths, hypotheses.lengths),
+        tf.where(is_new, new.scores, hypotheses.scores),
     )
 
 

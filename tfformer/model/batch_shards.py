@@ -135,8 +135,8 @@ class ShardedModel(keras.Model):
         `total` is the sum of the batch's sample weights.
         """
         weights = [tf.convert_to_tensor(weight) for weight in self.trainable_variables]
-        own = self.workers.number if self.workers else 0
-        state = self._with_moved_seeds(self.non_trainable_variables, own)
+        worker = self.workers.number if self.workers else 0
+        state = self._with_moved_seeds(self.non_trainable_variables, worker)
         scale = self.optimizer.scale_loss(tf.ones(()))
         process = self._loss_and_gradients
         if self.compiles_shards:
@@ -146,7 +146,7 @@ class ShardedModel(keras.Model):
             with tf.device(self.devices[number % len(self.devices)]):
                 result, state = process(shard, total, scale, weights, state)
             results.append(result)
-        state = self._with_moved_seeds(state, -own)  # the same in all processes
+        state = self._with_moved_seeds(state, -worker)  # the same in all processes
         for variable, value in zip(self.non_trainable_variables, state, strict=True):
             variable.assign(value)
         with tf.device(self.devices[0]):

@@ -128,8 +128,8 @@ class BeamCache(NamedTuple):
         """Return this cache with a slot for each beam at `position`, visible to it."""
         keys_values, visible = grown_eagerly(self, (position + 1) * beams)
         rows, _, slots, _ = tf.unstack(tf.shape(visible))
-        own = position * beams + tf.range(rows) % beams  # (B * N,)
-        is_own = tf.range(slots)[:, tf.newaxis] == own[:, tf.newaxis, tf.newaxis, tf.newaxis]
+        slot = position * beams + tf.range(rows) % beams  # (B * N,)
+        is_own = tf.range(slots)[:, tf.newaxis] == slot[:, tf.newaxis, tf.newaxis, tf.newaxis]
         return BeamCache(keys_values, visible | is_own)
 
     def reordered(self, rows: tf.Tensor) -> "BeamCache":

@@ -292,9 +292,9 @@ class Run:
         try:
             with h5py.File(self.weights) as file:
                 arrays = _arrays(file)
-                found = sum(array.size for array in arrays)
-                if found != expected:
-                    raise self._bad_weights(f"{found:,} numbers, where the model has {expected:,}")
+                count = sum(array.size for array in arrays)
+                if count != expected:
+                    raise self._bad_weights(f"{count:,} numbers, where the model has {expected:,}")
                 # A small file may claim arrays of any size; the model would be built as large.
                 if any(array.id.get_storage_size() != array.nbytes for array in arrays):
                     raise self._bad_weights("not all of its numbers are in it")
@@ -434,14 +434,14 @@ def _explained(path: Path) -> Iterator[None]:
 
 
 def _arrays(file: h5py.File) -> list[h5py.Dataset]:
-    found: list[h5py.Dataset] = []
+    arrays: list[h5py.Dataset] = []
 
     def collect(name: str, item: h5py.Group | h5py.Dataset) -> None:
         if isinstance(item, h5py.Dataset):
-            found.append(item)
+            arrays.append(item)
 
     file.visititems(collect)
-    return found
+    return arrays
 
 
 def _tokenizer_paths(folder: Path, shared: bool) -> list[Path]:

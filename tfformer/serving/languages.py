@@ -58,19 +58,19 @@ class Directions:
     @property
     def _models(self) -> dict[tuple[str, str], ServedModel]:
         """The models by their languages, which a new version may change."""
-        found: dict[tuple[str, str], ServedModel] = {}
+        models: dict[tuple[str, str], ServedModel] = {}
         for model in self._all:
             if languages := languages_of(model):
-                found.setdefault(languages, model)
-        return found
+                models.setdefault(languages, model)
+        return models
 
     @property
     def targets(self) -> dict[str, list[str]]:
         """The target languages of each source language."""
-        found: dict[str, list[str]] = {}
+        targets: dict[str, list[str]] = {}
         for source, target in self._models:
-            found.setdefault(source, []).append(target)
-        return found
+            targets.setdefault(source, []).append(target)
+        return targets
 
     @property
     def target_languages(self) -> list[str]:
@@ -122,11 +122,11 @@ class Directions:
         shares = dict(zip(*self._detector.predict(readable, k=-1), strict=True))
         known = [float(shares.get(f"__label__{_base(code)}", 0)) for code in languages]
         total = sum(known) or 1
-        found = [
+        candidates = [
             Detected(code, round(100 * share / total, 1))
             for code, share in zip(languages, known, strict=True)
         ]
-        return sorted(found, key=lambda one: one.confidence, reverse=True)
+        return sorted(candidates, key=lambda one: one.confidence, reverse=True)
 
     @cached_property
     def _detector(self) -> Any:
@@ -139,8 +139,8 @@ def languages_of(model: ServedModel) -> tuple[str, str] | None:
     said = model.newest.manifest.get("languages")
     if isinstance(said, list) and len(said) == 2 and all(isinstance(code, str) for code in said):
         return said[0].lower(), said[1].lower()
-    found = PAIR.fullmatch(model.name)
-    return (found[1], found[2]) if found else None
+    match = PAIR.fullmatch(model.name)
+    return (match[1], match[2]) if match else None
 
 
 def language_name(code: str) -> str:

@@ -87,8 +87,8 @@ class HostGuard:
 
     def __init__(self, hosts: Collection[str] = (), own_host: str = "localhost") -> None:
         self._allowed = {host.lower() for host in hosts}
-        own = {"localhost", own_host.lower(), socket.gethostname().lower()}
-        self._hosts = self._allowed | own
+        allowed = {"localhost", own_host.lower(), socket.gethostname().lower()}
+        self._hosts = self._allowed | allowed
 
     def check(self, method: str, headers: Headers) -> None:
         """Refuse a foreign `Host`, and a POST from another site."""

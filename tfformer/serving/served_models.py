@@ -44,13 +44,13 @@ class ServedModel:
 
     def load(self) -> bool:
         """Open new versions and drop old ones; return whether the versions changed."""
-        found = {_number(folder): folder for folder in find_versions(self._path)}
-        if found.keys() == self.versions.keys():
+        versions = {_number(folder): folder for folder in find_versions(self._path)}
+        if versions.keys() == self.versions.keys():
             return False
         known = self.versions
         self.versions = {
             number: known[number] if number in known else open_engine(folder)
-            for number, folder in found.items()
+            for number, folder in versions.items()
         }
         return True
 

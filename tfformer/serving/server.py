@@ -60,7 +60,7 @@ def serve(
     with _bound(host, port) as listener:
         models = ServedModels(_loaded(name, path, open_aligner) for name, path in paths.items())
         address = f"[{host}]" if ":" in host else host
-        place = f"http://{address}:{listener.getsockname()[1]}/"
+        url = f"http://{address}:{listener.getsockname()[1]}/"
         app = application(models, allowed_hosts, keys, host)
         config = uvicorn.Config(
             app,
@@ -77,7 +77,7 @@ def serve(
         if warning := unused_gpu():
             warnings.warn(warning, stacklevel=2)
         names = ", ".join(models.names)
-        print(f"serving {names} on {device_line()} at {place}", flush=True)
+        print(f"serving {names} on {device_line()} at {url}", flush=True)
         uvicorn.Server(config).run([listener])
 
 
@@ -95,7 +95,7 @@ def _named(places: Sequence[str | Path]) -> dict[str, Path]:
     return paths
 
 
-def split_name(place: str) -> tuple[str, Path]:
+def split_name(argument: str) -> tuple[str, Path]:
     """Return the name and the path of NAME=PATH; the name is empty for a path alone.
 
     Example:
@@ -104,9 +104,9 @@ def split_name(place: str) -> tuple[str, Path]:
         >>> split_name("runs/mine")
         ('', PosixPath('runs/mine'))
     """
-    name, sign, path = place.partition("=")
-    if not sign or Path(place).exists():
-        return "", Path(place)
+    name, sign, path = argument.partition("=")
+    if not sign or Path(argument).exists():
+        return "", Path(argument)
     return name, Path(path)
 
 

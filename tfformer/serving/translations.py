@@ -66,9 +66,11 @@ class Translations:
         `signature` is `BEAM`, or `GREEDY` for a single translation each. A full queue, or sentences
         that the model refuses, raise RequestError.
         """
-        found = {one: self._cache.find(version, signature, one) for one in dict.fromkeys(sentences)}
-        missing = [one for one, best in found.items() if best is None]
-        self._metrics.cache_asked(hits=len(found) - len(missing), misses=len(missing))
+        cached = {
+            one: self._cache.find(version, signature, one) for one in dict.fromkeys(sentences)
+        }
+        missing = [one for one, best in cached.items() if best is None]
+        self._metrics.cache_asked(hits=len(cached) - len(missing), misses=len(missing))
         for start in range(0, len(missing), PORTION):
             portion = missing[start : start + PORTION]
             inputs = {"text": np.array([one.encode() for one in portion], object)}
@@ -76,8 +78,8 @@ class Translations:
                 outputs = await self._queue.submit(version, signature, inputs)
             for sentence, best in zip(portion, _lists(outputs), strict=True):
                 self._cache.keep(version, signature, sentence, best)
-                found[sentence] = best
-        return [found[one] or [""] for one in sentences]
+                cached[sentence] = best
+        return [cached[one] or [""] for one in sentences]
 
     async def texts(
         self,
@@ -163,8 +165,8 @@ class Translations:
         )
         if max(counts) > version.max_tokens:
             return []
-        found = await loop.run_in_executor(self._aligner, model.align, [source], [translation])
-        return found[0]
+        links = await loop.run_in_executor(self._aligner, model.align, [source], [translation])
+        return links[0]
 
     async def pieces(self, direction: Direction, text: str) -> AsyncIterator[Piece]:
         """Yield the pieces of a text, whose joined sources are the text, as they are translated."""
@@ -252,10 +254,10 @@ def _filled(beam: np.ndarray, scores: np.ndarray) -> Iterator[str]:
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:
-    found: dict[str, str] = {}
+    distinct: dict[str, str] = {}
     for text in texts:
-        found.setdefault(text.lower(), text)  # casefold would take Maßen for Massen
-    return list(found.values())
+        distinct.setdefault(text.lower(), text)  # casefold would take Maßen for Massen
+    return list(distinct.values())
 
 
 def _text(value: bytes) -> str:

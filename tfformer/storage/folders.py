@@ -90,9 +90,9 @@ class RemoteFolder(Folder):
         self._pulled: dict[str, object] = {}  # the version of each file in the store
         self._pushed: dict[str, Version] = {}  # and of the same file in the copy
         working = ExitStack()
-        place = working.enter_context(temporary_folder(Path(tempfile.gettempdir())))
+        local = working.enter_context(temporary_folder(Path(tempfile.gettempdir())))
         atexit.register(working.close)
-        super().__init__(place / address.replace("://", ":/"))  # which messages name
+        super().__init__(local / address.replace("://", ":/"))  # which messages name
         self.path.mkdir(parents=True)
 
     def __str__(self) -> str:
@@ -229,7 +229,7 @@ class RemoteFolder(Folder):
             ) from None
 
 
-def folder_at(place: str | Path) -> Folder:
+def folder_at(address: str | Path) -> Folder:
     """Return the folder at a path, a `file://` URL, or an address that `fsspec` knows.
 
     Within a process an address has one local copy, which is removed at exit.
@@ -238,14 +238,14 @@ def folder_at(place: str | Path) -> Folder:
         >>> folder_at("file:///runs/mine").path
         PosixPath('/runs/mine')
     """
-    found = ADDRESS.fullmatch(place) if isinstance(place, str) else None
-    if found is None:
-        return Folder(Path(place))
-    if found["protocol"] != "file":
-        return _remote_folder(str(place).rstrip("/"))
-    parts = urlsplit(str(place))
+    match = ADDRESS.fullmatch(address) if isinstance(address, str) else None
+    if match is None:
+        return Folder(Path(address))
+    if match["protocol"] != "file":
+        return _remote_folder(str(address).rstrip("/"))
+    parts = urlsplit(str(address))
     if parts.netloc not in ("", "localhost"):
-        raise ValueError(f"{place} must have three slashes: file:///absolute/path")
+        raise ValueError(f"{address} must have three slashes: file:///absolute/path")
     return Folder(Path(unquote(parts.path)))
 
 
@@ -276,8 +276,8 @@ def _files(folder: Path) -> set[str]:
 
 
 def _version(file: Path) -> Version:
-    found = file.stat()
-    return found.st_mtime_ns, found.st_size
+    status = file.stat()
+    return status.st_mtime_ns, status.st_size
 
 
 def _reason(error: Exception) -> str:

@@ -53,12 +53,12 @@ def check_files(folder: Path, manifest: dict[str, Any]) -> None:
             raise ValueError(f"{folder / MANIFEST} names {name!r}, outside its folder; {REMEDY}")
         check_regular(folder / name)
         try:
-            found = file_digest(folder / name)
+            actual = file_digest(folder / name)
         except OSError as error:
             raise ValueError(
                 f"{folder / name} cannot be read ({error.strerror}); {REMEDY}"
             ) from None
-        if found != digest:
+        if actual != digest:
             raise ValueError(
                 f"{folder / name} is not the file that was exported "
                 f"(its SHA-256 differs from the manifest's); {REMEDY}"

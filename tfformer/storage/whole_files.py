@@ -90,9 +90,9 @@ class ErrorKeepingFile(io.BytesIO):
     def readinto(self, buffer: Any, /) -> int:
         """Read from the place into `buffer`."""
         self._file.seek(self._place)
-        found = self._file.readinto(buffer) or 0
-        self._place += found
-        return found
+        count = self._file.readinto(buffer) or 0
+        self._place += count
+        return count
 
     def truncate(self, size: int | None = None, /) -> int:
         """Make the file `size` bytes long."""
@@ -193,15 +193,15 @@ def publish(folder: Path, output: Path) -> Path:
         return version
 
 
-def publish_as(folder: Path, place: Path) -> None:
+def publish_as(folder: Path, target: Path) -> None:
     """Move the finished folder to `place`, atomically, unless another process was faster."""
     _sync_all(folder)
     try:
-        folder.rename(place)
+        folder.rename(target)
     except OSError:
-        if not place.is_dir():
+        if not target.is_dir():
             raise
-    _sync(place.parent)
+    _sync(target.parent)
 
 
 def clear_leavings(folder: Path) -> None:
@@ -211,8 +211,10 @@ def clear_leavings(folder: Path) -> None:
     it may be large.
     """
     with os.scandir(folder) as entries:
-        found = [(entry, match) for entry in entries if (match := TEMPORARY.fullmatch(entry.name))]
-    for entry, match in found:
+        leavings = [
+            (entry, match) for entry in entries if (match := TEMPORARY.fullmatch(entry.name))
+        ]
+    for entry, match in leavings:
         if match["machine"] != _machine() or _is_alive(int(match["process"])):
             continue
         with suppress(OSError):  # another process may clear it at the same time
@@ -293,26 +295,26 @@ def seal(path: Path, note: str) -> None:
 def read_seal(path: Path) -> str:
     """Return the note of a sealed file; raise ValueError for another digest or a missing seal."""
     with path.open("rb") as file:
-        start, found = _find_seal(file)
-        if found is None:
+        start, seal = _find_seal(file)
+        if seal is None:
             raise ValueError("it has lost its digest")
         file.seek(0)
         digest = hashlib.sha256()
-        left = start + found.start("digest") - found.start()
+        left = start + seal.start("digest") - seal.start()
         while left and (part := file.read(min(left, 2**20))):
             digest.update(part)
             left -= len(part)
-    if digest.hexdigest().encode() != found["digest"]:
+    if digest.hexdigest().encode() != seal["digest"]:
         raise ValueError("it has another digest")
-    return found["note"].decode()
+    return seal["note"].decode()
 
 
 def _find_seal(file: BinaryIO) -> tuple[int, re.Match[bytes] | None]:
     """The place where the content ends, and the seal behind it."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - SEAL_BYTES))
-    found = SEAL.search(file.read())
-    return (size - len(found[0]) if found else size), found
+    match = SEAL.search(file.read())
+    return (size - len(match[0]) if match else size), match
 
 
 def file_digest(path: Path) -> str:

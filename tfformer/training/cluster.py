@@ -99,15 +99,15 @@ class Cluster:
 
     def _receive(self, facts: Facts, deadline: float, limit: str) -> list[Facts]:
         """Take all workers' facts as the first of them, and answer with all."""
-        found: dict[int, Facts] = {0: facts}
+        received: dict[int, Facts] = {0: facts}
         lines: dict[int, socket.socket] = {}
         with self._listening() as server, ExitStack() as opened:
-            while len(found) < len(self.addresses):
+            while len(received) < len(self.addresses):
                 server.settimeout(max(deadline - time.monotonic(), 1e-3))
                 try:
                     line, _ = server.accept()
                 except TimeoutError:
-                    missing = set(range(len(self.addresses))) - set(found)
+                    missing = set(range(len(self.addresses))) - set(received)
                     names = ", ".join(map(self.named, sorted(missing)))
                     raise _absent(names, f"did not come {limit}") from None
                 opened.enter_context(line)
@@ -116,9 +116,9 @@ class Cluster:
                         if rest.get("workers", len(self.addresses)) != len(self.addresses):
                             self._refuse(line)
                         elif 0 < number < len(self.addresses):
-                            found[number] = others
+                            received[number] = others
                             lines[number] = line
-            everyone = [found[number] for number in range(len(self.addresses))]
+            everyone = [received[number] for number in range(len(self.addresses))]
             for number, line in lines.items():
                 try:
                     _write(line, everyone)

@@ -118,11 +118,11 @@ class ClusterWorkers(Workers):
 
     def _gathered(self, text: str) -> list[str]:
         """Return the texts of all processes: each adds its own to rows of zeros."""
-        own = np.frombuffer(text.encode(), np.uint8)
+        encoded = np.frombuffer(text.encode(), np.uint8)
         with tf.device("CPU:0"):
-            sizes = self._reduced(np.eye(self.count)[self.number] * len(own), MESSAGES).numpy()
+            sizes = self._reduced(np.eye(self.count)[self.number] * len(encoded), MESSAGES).numpy()
             rows = np.zeros([self.count, int(sizes.max())])
-            rows[self.number, : len(own)] = own
+            rows[self.number, : len(encoded)] = encoded
             rows = self._reduced(rows, MESSAGES).numpy().astype(np.uint8)
         return [row[: int(size)].tobytes().decode() for row, size in zip(rows, sizes, strict=True)]
 

@@ -106,9 +106,9 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
         raise ValueError(
             f"{path}: model_type is {kind!r}; only 'marian' and '{MULTILINGUAL}' can be imported"
         )
-    found = (_read_marian if kind == "marian" else _read_multilingual)(path, config, choices)
-    check_tensors(found)
-    return found
+    checkpoint = (_read_marian if kind == "marian" else _read_multilingual)(path, config, choices)
+    check_tensors(checkpoint)
+    return checkpoint
 
 
 def _read_marian(path: Path, config: ForeignConfig, choices: Choices) -> Checkpoint:
@@ -174,7 +174,7 @@ def _check_marian(path: Path, config: ForeignConfig) -> None:
 
 def _position_table(positions: str, tensors: Tensors) -> str:
     """Return the timescale of the positions; a table in the file must be a known one."""
-    found = {"hf": "paper", "marian": "t2t", "auto": "paper"}[positions]
+    kind = {"hf": "paper", "marian": "t2t", "auto": "paper"}[positions]
     for table in [tensors[name] for name in POSITION_TENSORS if name in tensors]:
         known = [name for name in ("paper", "t2t") if _is_table(table, name)]
         if not known:
@@ -182,8 +182,8 @@ def _position_table(positions: str, tensors: Tensors) -> str:
                 f"{POSITION_TENSORS[0]} holds learned positions; give a model with sinusoids"
             )
         if positions == "auto":
-            found = known[0]
-    return found
+            kind = known[0]
+    return kind
 
 
 def _is_table(table: np.ndarray, timescale: str) -> bool:
@@ -341,8 +341,10 @@ def _tokens(folder: Path, size: int) -> Tokens:
         check_segmentation(content, file, pieces)
     else:
         processor = parse_sentencepiece(content, str(file))
-        own = [processor.id_to_piece(number) for number in range(3, processor.get_piece_size())]
-        pieces = [*FIRST, *own]
+        model_pieces = [
+            processor.id_to_piece(number) for number in range(3, processor.get_piece_size())
+        ]
+        pieces = [*FIRST, *model_pieces]
     added = _added_tokens(folder, len(pieces))
     languages = [added[number] for number in sorted(added) if number >= len(pieces)]
     if len(pieces) + len(languages) > size:
@@ -378,9 +380,9 @@ def _added_tokens(folder: Path, first: int) -> dict[int, str]:
         tokens = special.get(name)
         every.append(enumerate(tokens, first) if isinstance(tokens, list) else ())
     for entries in every:
-        found = dict(_added_token(folder, *entry) for entry in entries)
-        if first in found:
-            return found
+        added = dict(_added_token(folder, *entry) for entry in entries)
+        if first in added:
+            return added
     raise ValueError(
         f"{folder} has {first:,} tokens, but no file that names those of languages, from the id "
         f"{first:,} on: {FAST_TOKENIZER}, {TOKENIZER} or {SPECIAL_TOKENS}; copy the whole folder"

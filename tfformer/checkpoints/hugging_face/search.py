@@ -71,8 +71,8 @@ class Search(NamedTuple):
 
 def read_search(folder: Path) -> Search:
     """Return the settings of the search of a checkpoint."""
-    own = folder / GENERATION
-    file = own if own.is_file() else folder / "config.json"
+    generation = folder / GENERATION
+    file = generation if generation.is_file() else folder / "config.json"
     return Search(file, {k: value for k, value in read_object(file).items() if value is not None})
 
 
@@ -188,9 +188,9 @@ def check_special_ids(folder: Path, config: Mapping[str, Any], order: RowOrder) 
     generation = optional_object(folder / GENERATION)
     for file, settings in (("config.json", config), (GENERATION, generation)):
         for key, (name, row) in wanted.items():
-            found = settings.get(key)
-            if found is not None and found not in (row, [row]):
+            value = settings.get(key)
+            if value is not None and value not in (row, [row]):
                 raise ValueError(
-                    f"{folder}: {key} in {file} is {found!r}, but {name} has the id {row} by the "
+                    f"{folder}: {key} in {file} is {value!r}, but {name} has the id {row} by the "
                     "other files; correct one of them"
                 )

@@ -130,18 +130,18 @@ def _read_shards(
     weight_map = read_object(index).get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
         raise ValueError(f"{index} has no weight_map; copy it again")
-    found: dict[str, np.ndarray] = {}
+    tensors: dict[str, np.ndarray] = {}
     for name in sorted({str(name) for name in weight_map.values()}):
         if Path(name).name != name or not (index.parent / name).is_file():
             raise ValueError(f"{index} names {name!r}, which is not beside it; copy all files")
-        found |= read(index.parent / name)
-    differing = sorted(weight_map.keys() ^ found.keys())
+        tensors |= read(index.parent / name)
+    differing = sorted(weight_map.keys() ^ tensors.keys())
     if differing:
         raise ValueError(
             f"{index} and its files differ in {differing[0]} ({len(differing)} such tensors); copy "
             "all files again"
         )
-    return found
+    return tensors
 
 
 def check_config(path: Path, config: ForeignConfig, needed: tuple[str, ...]) -> None:
@@ -211,20 +211,20 @@ def _flag(config: ForeignConfig, name: str) -> bool:
 
 def _tables(groups: Groups, tensors: Tensors) -> tuple[dict[Table, np.ndarray], dict[Place, str]]:
     """Return the embeddings with the output's bias, and the name of each."""
-    found: dict[Table, np.ndarray] = {}
+    tables: dict[Table, np.ndarray] = {}
     names: dict[Place, str] = {OUTPUT_BIAS: BIAS}
     for table, aliases in groups.items():
         names[table] = aliases[0]
         present = [name for name in aliases if name in tensors]
         if not present:
             raise ValueError(f"the tensor {aliases[0]} is missing; copy the checkpoint again")
-        found[table] = tensors[present[0]]
+        tables[table] = tensors[present[0]]
     last = next(table for table in (OUTPUT, TARGET, SOURCE) if table in groups)
     bias = tensors.get(BIAS)
     if bias is None:  # transformers, too, begins with zeros
-        bias = np.zeros((1, len(found[last])), np.float32)
-    found[OUTPUT_BIAS] = bias[0] if bias.ndim == 2 and len(bias) == 1 else bias
-    return found, names
+        bias = np.zeros((1, len(tables[last])), np.float32)
+    tables[OUTPUT_BIAS] = bias[0] if bias.ndim == 2 and len(bias) == 1 else bias
+    return tables, names
 
 
 def _check_ties(groups: Groups, tensors: Tensors) -> None:

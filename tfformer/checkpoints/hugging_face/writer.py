@@ -148,13 +148,13 @@ def _check_multilingual(run: Run, foreign: Foreign) -> None:
 
 def _tensors(foreign: Foreign, settings: ModelConfig) -> dict[str, np.ndarray]:
     """Return all tensors by their names in Transformers, except the output's bias."""
-    found: dict[str, np.ndarray] = {}
+    tensors: dict[str, np.ndarray] = {}
     for place, tensor in foreign.tensors.items():
         if isinstance(place, Slot):
-            found[slot_name(place)] = tensor.T if tensor.ndim == 2 else tensor
+            tensors[slot_name(place)] = tensor.T if tensor.ndim == 2 else tensor
     for name, table in TABLES[settings.tie_embeddings].items():
-        found[name] = foreign.tensors[table]
-    return found
+        tensors[name] = foreign.tensors[table]
+    return tensors
 
 
 def _write_vocabulary(path: Path, pieces: list[str]) -> None:
@@ -176,7 +176,7 @@ def _config(foreign: Foreign, config: Config) -> dict[str, Any]:
     dialect = settings.dialect
     ids = special_ids(foreign.target)
     first = foreign.record.get("details", {}).get("config", {})
-    own = {
+    values = {
         "architectures": ["MarianMTModel"],
         "model_type": "marian",
         "vocab_size": len(foreign.source.pieces),
@@ -201,8 +201,8 @@ def _config(foreign: Foreign, config: Config) -> dict[str, Any]:
         "is_encoder_decoder": True,
     }
     if first:
-        own["max_position_embeddings"] = first.get("max_position_embeddings", 1024)
-    return _stating_dtype(first | own, foreign)
+        values["max_position_embeddings"] = first.get("max_position_embeddings", 1024)
+    return _stating_dtype(first | values, foreign)
 
 
 def _changed_search(first: dict[str, Any], foreign: Foreign, config: Config) -> dict[str, Any]:
@@ -219,7 +219,7 @@ def _changed_search(first: dict[str, Any], foreign: Foreign, config: Config) -> 
         "no_repeat_ngram_size": 0,
         "min_new_tokens": max((first.get("min_length") or 0) - 1, 0),  # which counts the start
     }
-    own = {
+    values = {
         "num_beams": config.decoding.beam_size,
         "length_penalty": config.decoding.length_penalty,
         "early_stopping": config.model.dialect.early_stopping,
@@ -229,7 +229,7 @@ def _changed_search(first: dict[str, Any], foreign: Foreign, config: Config) -> 
         "no_repeat_ngram_size": rules.no_repeat_ngram_size,
         "min_new_tokens": rules.min_length,
     }
-    return first | {name: value for name, value in own.items() if value != (usual | first)[name]}
+    return first | {name: value for name, value in values.items() if value != (usual | first)[name]}
 
 
 def _forbidden(first: dict[str, Any], foreign: Foreign, config: Config) -> list[list[int]] | None:
@@ -242,10 +242,10 @@ def _forbidden(first: dict[str, Any], foreign: Foreign, config: Config) -> list[
     unknown = [ids["unknown"]]
     silent = [word for word in words if word in ([ids["pad"]], [ids["end"]])]
     known = [word for word in words if word not in (*silent, unknown)]
-    own = _bad_words(foreign, config)
-    if known == own and (unknown in words) is not config.model.dialect.allow_unknown:
+    bad_words = _bad_words(foreign, config)
+    if known == bad_words and (unknown in words) is not config.model.dialect.allow_unknown:
         return first.get("bad_words_ids")
-    return [*silent, *own, *([] if config.model.dialect.allow_unknown else [unknown])] or None
+    return [*silent, *bad_words, *([] if config.model.dialect.allow_unknown else [unknown])] or None
 
 
 def _bad_words(foreign: Foreign, config: Config) -> list[list[int]]:
@@ -285,7 +285,7 @@ def _generation(foreign: Foreign, config: Config) -> dict[str, Any]:
 
 def _tokenizer(foreign: Foreign, config: Config) -> dict[str, Any]:
     languages = config.data.languages or ["source", "target"]
-    own = {
+    values = {
         "tokenizer_class": "MarianTokenizer",
         "separate_vocabs": not foreign.shares_vocabulary,
         "source_lang": languages[0],
@@ -295,13 +295,13 @@ def _tokenizer(foreign: Foreign, config: Config) -> dict[str, Any]:
         "eos_token": "</s>",
         "pad_token": "<pad>",
     }
-    return foreign.record.get("details", {}).get("tokenizer") or own
+    return foreign.record.get("details", {}).get("tokenizer") or values
 
 
 def _multilingual_tokenizer(details: dict[str, Any], run: Run) -> dict[str, Any]:
     """Return tokenizer_config.json, which names each added token by its id."""
     source, target = run.languages or (None, None)
-    own = {
+    values = {
         "tokenizer_class": CLASSES[details["listed"] is not None],
         "src_lang": source,
         "tgt_lang": target,
@@ -311,4 +311,4 @@ def _multilingual_tokenizer(details: dict[str, Any], run: Run) -> dict[str, Any]
     decoder = {
         number: {"content": token, "special": True} for number, token in details["added"].items()
     }
-    return own | {"added_tokens_decoder": decoder} | details["tokenizer"]
+    return values | {"added_tokens_decoder": decoder} | details["tokenizer"]

@@ -38,14 +38,14 @@ class CTranslate2(Format):
 
     title: ClassVar[str] = "the CTranslate2 model"
 
-    def decoding(self, own: DecodingConfig) -> DecodingConfig:
-        return with_search(own, self.beam_size, length_penalty=0.0)
+    def decoding(self, of_run: DecodingConfig) -> DecodingConfig:
+        return with_search(of_run, self.beam_size, length_penalty=0.0)
 
-    def dialect(self, own: Dialect) -> Dialect:
-        rules = own.rules
+    def dialect(self, of_run: Dialect) -> Dialect:
+        rules = of_run.rules
         if rules.to_dict():
             rules = rules.replace(beam_scores="logits", start_token=START_ID)
-        return own.replace(narrowing=False, early_stopping=True, allow_unknown=True, rules=rules)
+        return of_run.replace(narrowing=False, early_stopping=True, allow_unknown=True, rules=rules)
 
     def prepare(self, run: Run, step: Steps) -> None:
         run.check_architecture("encoder-decoder")

@@ -52,8 +52,8 @@ class LiteRT(Format):
         if self.static and self.with_text:
             raise ValueError("text has no fixed shape; choose --static or --text, not both")
 
-    def decoding(self, own: DecodingConfig) -> DecodingConfig:
-        return with_search(own, self.beam_size, self.length_penalty)
+    def decoding(self, of_run: DecodingConfig) -> DecodingConfig:
+        return with_search(of_run, self.beam_size, self.length_penalty)
 
     def prepare(self, run: Run, step: Steps) -> None:
         from tfformer.export.litert import quantization_cost, text_pieces
@@ -91,8 +91,8 @@ class LiteRT(Format):
             asked.append(beam("translate_beam", model, samples))
         if self.with_text:
             alone = [{"text": [sentence]} for sentence in samples]
-            own = asked[0].own
-            asked.append(Question(OVER_TEXT, 1, OVER_TEXT, alone, read_greedy, own))
+            expected = asked[0].expected
+            asked.append(Question(OVER_TEXT, 1, OVER_TEXT, alone, read_greedy, expected))
         return asked
 
     def sample_ids(self, tokenizers: Tokenizers) -> Sequence[int]:

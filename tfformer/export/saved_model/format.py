@@ -45,8 +45,8 @@ class SavedModel(Format):
     def __post_init__(self) -> None:
         check_choice("dtype", self.dtype, DTYPES)
 
-    def decoding(self, own: DecodingConfig) -> DecodingConfig:
-        return with_search(own, self.beam_size, self.length_penalty)
+    def decoding(self, of_run: DecodingConfig) -> DecodingConfig:
+        return with_search(of_run, self.beam_size, self.length_penalty)
 
     def prepare(self, run: Run, step: Steps) -> None:
         has_search = self.beam_size is not None or self.length_penalty is not None

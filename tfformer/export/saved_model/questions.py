@@ -20,11 +20,11 @@ def of_model(model: TextModel, samples: Sequence[str]) -> list[Question]:
 
 def _of_translator(translator: Translator, samples: Sequence[str]) -> list[Question]:
     over_text = greedy("serving_default", translator, samples)
-    translations = [text for text, _ in over_text.own]
+    translations = [text for text, _ in over_text.expected]
     sources, targets = translator.encode(samples), translator.encode_targets(translations)
     log_probs = [one.log_prob for one in translator.score(sources, targets)]
     return [
-        _over_ids("translate_ids", translator, samples, over_text.own),
+        _over_ids("translate_ids", translator, samples, over_text.expected),
         over_text,
         beam("translate_beam", translator, samples),
         _score({"source": samples, "target": translations}, translations, log_probs),
@@ -33,21 +33,21 @@ def _of_translator(translator: Translator, samples: Sequence[str]) -> list[Quest
 
 def _of_generator(generator: Generator, samples: Sequence[str]) -> list[Question]:
     encoded = generator.encode(samples)
-    own = generator.complete(encoded)
+    expected = generator.complete(encoded)
 
     def read(outputs: Outputs) -> list[Scored]:
         return list(zip(outputs["generated_text"], outputs["score"], strict=True))
 
     text: Inputs = {"text": samples}
     return [
-        _over_ids("continue_ids", generator, samples, own),
-        Question("serving_default", 1, "serving_default", [text], read, own),
+        _over_ids("continue_ids", generator, samples, expected),
+        Question("serving_default", 1, "serving_default", [text], read, expected),
         _score(text, samples, generator.log_prob(encoded)),
     ]
 
 
 def _over_ids(
-    signature: str, model: TextModel, samples: Sequence[str], own: Sequence[Scored]
+    signature: str, model: TextModel, samples: Sequence[str], expected: Sequence[Scored]
 ) -> Question:
     """Ids (B, S) and lengths (B,); past its length a row may hold anything."""
     tokenizers = model.tokenizers
@@ -60,7 +60,7 @@ def _over_ids(
         return list(zip(texts, outputs["score"], strict=True))
 
     inputs = {"ids": padded, "lengths": list(map(len, rows))}
-    return Question(signature, 1, signature, [inputs], read, own)
+    return Question(signature, 1, signature, [inputs], read, expected)
 
 
 def _score(inputs: Inputs, texts: Sequence[str], log_probs: Sequence[float]) -> Question:
@@ -69,5 +69,5 @@ def _score(inputs: Inputs, texts: Sequence[str], log_probs: Sequence[float]) -> 
     def read(outputs: Outputs) -> list[Scored]:
         return list(zip(texts, outputs["log_prob"], strict=True))
 
-    own = list(zip(texts, log_probs, strict=True))
-    return Question("score", 1, "score", [inputs], read, own)
+    expected = list(zip(texts, log_probs, strict=True))
+    return Question("score", 1, "score", [inputs], read, expected)

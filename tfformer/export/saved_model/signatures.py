@@ -90,31 +90,31 @@ class _Translating:
 
     def translate(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Text (B,) -> its greedy translation (B,) and that one's log-probability (B,)."""
-        found = self._search(self._source(text), beam_size=1)
+        result = self._search(self._source(text), beam_size=1)
         return {
-            "translation": self.tokenizers.target.detokenize(found.ids[:, 0]),
-            "score": found.scores[:, 0],
+            "translation": self.tokenizers.target.detokenize(result.ids[:, 0]),
+            "score": result.scores[:, 0],
         }
 
     def translate_beam(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Text (B,) -> its best translations (B, N) and their scores (B, N), best first."""
         beam_size = self.decoding.beam_size
-        found = self._search(self._source(text), beam_size)
-        ids = tf.reshape(found.ids, (-1, tf.shape(found.ids)[2]))
+        result = self._search(self._source(text), beam_size)
+        ids = tf.reshape(result.ids, (-1, tf.shape(result.ids)[2]))
         translations = tf.reshape(self.tokenizers.target.detokenize(ids), (-1, beam_size))
-        return {"translations": translations, "scores": tf.reshape(found.scores, (-1, beam_size))}
+        return {"translations": translations, "scores": tf.reshape(result.scores, (-1, beam_size))}
 
     def translate_ids(self, ids: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
         """Ids (B, S) -> their greedy translation (B, T).
 
         The length (B,) and the score (B,) come with it. Of each row the first `lengths` (B,) count.
         """
-        found = self._search(source_ids(ids, lengths, self.max_length), beam_size=1)
-        longest = tf.reduce_max(found.lengths)
+        result = self._search(source_ids(ids, lengths, self.max_length), beam_size=1)
+        longest = tf.reduce_max(result.lengths)
         return {
-            "ids": found.ids[:, 0, :longest],
-            "lengths": found.lengths[:, 0],
-            "score": found.scores[:, 0],
+            "ids": result.ids[:, 0, :longest],
+            "lengths": result.lengths[:, 0],
+            "score": result.scores[:, 0],
         }
 
     def score(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -177,10 +177,10 @@ class _Continuing:
 
         The log-probability of the continuation comes with it.
         """
-        found = self._continue(self._rows(text))
+        result = self._continue(self._rows(text))
         return {
-            "generated_text": self.tokenizer.detokenize(found.ids[:, 0]),
-            "score": found.scores[:, 0],
+            "generated_text": self.tokenizer.detokenize(result.ids[:, 0]),
+            "score": result.scores[:, 0],
         }
 
     def continue_ids(self, ids: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -189,12 +189,12 @@ class _Continuing:
         The length (B,) and the score (B,) come with it. Of each row the first `lengths` (B,) count.
         """
         lengths = tf.clip_by_value(lengths, 0, tf.minimum(tf.shape(ids)[1], self.max_length - 1))
-        found = self._continue(tf.RaggedTensor.from_tensor(ids, lengths))
-        longest = tf.reduce_max(found.lengths)
+        result = self._continue(tf.RaggedTensor.from_tensor(ids, lengths))
+        longest = tf.reduce_max(result.lengths)
         return {
-            "ids": found.ids[:, 0, :longest],
-            "lengths": found.lengths[:, 0],
-            "score": found.scores[:, 0],
+            "ids": result.ids[:, 0, :longest],
+            "lengths": result.lengths[:, 0],
+            "score": result.scores[:, 0],
         }
 
     def score(self, text: tf.Tensor) -> dict[str, tf.Tensor]:

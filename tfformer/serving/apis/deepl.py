@@ -122,8 +122,8 @@ async def translate(
     """Return the translations, in the order of the texts."""
     if given := [name for name in UNSUPPORTED if (fields.model_extra or {}).get(name)]:
         raise RequestError(f"{', '.join(given)} is not supported; leave it out")
-    found = await in_order(lambda text: _translated(state, fields, text), fields.text)
-    return Translations(translations=found)
+    translations = await in_order(lambda text: _translated(state, fields, text), fields.text)
+    return Translations(translations=translations)
 
 
 async def _translated(state: State, fields: Translate, text: str) -> Translation:
