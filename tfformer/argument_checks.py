@@ -19,7 +19,7 @@ def require(name: str, value: Value, known: tuple[Value, ...]) -> Value:
         The value.
 
     Raises:
-        ValueError: The value is not known; the message lists those that are.
+        ValueError: The value is not known; the message lists the known values.
 
     Example:
         >>> require("norm", "pre", ("post", "pre"))

@@ -63,7 +63,8 @@ def evaluate(
 ) -> None:
     """Measure a run on a text: BLEU and chrF, or bits per byte.
 
-    The last line is JSON. A translation model needs --reference; a language model has none.
+    The last line is JSON. A translation model requires --reference; a language model does not
+    accept it.
     """
     load_tensorflow()
     from tfformer.run_directory import Run

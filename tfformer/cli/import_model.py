@@ -63,7 +63,7 @@ def import_model(
     """Turn another toolkit's model (Marian, M2M100, NLLB) into a run.
 
     MODEL is the folder or zip of a Hugging Face or Marian checkpoint, or a name on the Hugging Face
-    hub. The languages become those of the run.
+    hub. They become the languages of the run.
     """
     from tfformer.checkpoints.checkpoint import Choices
     from tfformer.checkpoints.import_model import checkpoint_at

@@ -182,7 +182,7 @@ class DataConfig(Section):
     """
 
     train: str | list[Any] = ""  # the training text
-    valid: str | list[Any] = ""  # the validation text, by which the best weights are chosen
+    valid: str | list[Any] = ""  # the validation text; its scores decide which weights are best
     folder: str = "."  # the folder of relative paths in train and valid
     temperature: float | None = Field(None, ge=1, le=1000)  # shares by size^(1/T); 5 is usual
     cache: str | None = None  # a folder for the encoded training text, which is then memory-mapped
@@ -259,7 +259,7 @@ class TrainingConfig(Section):
     patience: int | None = Field(None, ge=1, le=MOST)  # validations; None: train all epochs
     # Of the arithmetic. auto: mixed_bfloat16 on a GPU that multiplies bfloat16, else float32.
     dtype: Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"] = "auto"
-    # By XLA, for which rows are packed into one shape. auto: on a GPU, not on a processor.
+    # With XLA, and rows packed into one shape. auto: on a GPU, not on a processor.
     jit_compile: Literal["auto", True, False] = "auto"
 
     @model_validator(mode="after")

@@ -52,7 +52,7 @@ class Section(BaseModel):
 
 def _message(kind: type[BaseModel], error: ErrorDetails) -> str:
     """Name the key, its value and the rule that the value breaks."""
-    if error["type"] == "value_error":  # raised by a validator, with a message of its own
+    if error["type"] == "value_error":  # raised by a validator that writes the message
         return str(error["ctx"]["error"])
     setting = ".".join(map(str, error["loc"]))
     if error["type"] == "extra_forbidden":

@@ -69,7 +69,7 @@ class _Process(Worker):
         self.sums[:] = [0] * len(self.sums)
         try:
             return self.executor.submit(_translate, self.model, part)
-        except BrokenProcessPool:  # it died while it had nothing to do
+        except BrokenProcessPool:  # it died while idle
             self._restart()
             return self.executor.submit(_translate, self.model, part)
 

@@ -16,7 +16,7 @@ from tfformer.data.sources import Bytes, lines_of_bytes, unpacked
 from tfformer.engines import Engine
 from tfformer.storage.whole_files import whole_file, write_text
 
-CHUNK = 8192  # lines in memory, of which those of like length are translated together
+CHUNK = 8192  # lines in memory; lines of similar length are translated together
 PORTION = 64  # sentences that are translated together
 MAX_NAMED = 10  # files that the message about faults names
 

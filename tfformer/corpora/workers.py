@@ -1,4 +1,4 @@
-"""Parts translated by several workers, and the rules for those that die.
+"""Parts translated by several workers, and the rules for workers that die.
 
 A worker that dies begins again, and any free one begins its part again; the others go on.
 """

@@ -25,8 +25,8 @@ Lexicon = dict[tuple[str, str], float]  # (source word, target word) -> Dice coe
 INITIAL = re.compile(r"(?<!\S)\w")  # the first letter of a word
 LONG_WORD = re.compile(r"[^\W\d_]{4,}")  # long enough to be known with a letter wrong
 WORD = re.compile(r"\S+")  # with the punctuation around it
-LEXICON_ROWS = 20_000  # the first of a text, of which it is learned
-BEFORE = 0.5  # the share of words that a placeholder stands before, as in "⟦1⟧ dogs"
+LEXICON_ROWS = 20_000  # the first pairs of a text, from which it is learned
+BEFORE = 0.5  # the share of words with a placeholder before them, as in "⟦1⟧ dogs"
 
 
 def augmented(

@@ -26,7 +26,7 @@ from tfformer.special_ids import PAD_ID, START_ID
 if TYPE_CHECKING:
     import tensorflow as tf
 
-FIRST_DRAWS = 4  # of a mixture, the largest of which decides how many batches an epoch has
+FIRST_DRAWS = 4  # draws of a mixture; the largest decides how many batches an epoch has
 MOST_DRAWS = 20  # of an epoch; most first or second draws fit into that number of batches
 T = TypeVar("T")
 MULTIPLE = 8  # of the sizes of packed batches, which GPUs multiply fastest
@@ -412,7 +412,7 @@ class Batches:
             return tf.nest.pack_sequence_as(structure, list(shaped))
 
         options = tf.data.Options()
-        # There is nothing to tune, and the tuner's thread may sleep on when training ends.
+        # The tuner has no parameter here, and its thread may outlive training.
         options.autotune.enabled = False
         return steps.map(batch).prefetch(2).with_options(options)
 

@@ -1,7 +1,7 @@
 """Vocabularies that have each piece in lower case, Capitalised and IN CAPITALS.
 
-A text is then cut alike however it is capitalised, and embeddings may share what does not depend on
-case (`tfformer/training/optimizer.py`).
+A text is then cut the same way however it is capitalised, and embeddings may share what does not
+depend on case (`tfformer/training/optimizer.py`).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-STREAM = 1  # of random numbers, beside that of the order of batches
+STREAM = 1  # a random stream apart from the one that orders batches
 
 
 def shares_by_temperature(sizes: Sequence[int], temperature: float) -> np.ndarray:

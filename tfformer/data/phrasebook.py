@@ -17,7 +17,7 @@ from tfformer.storage.whole_files import write_text
 SPLITS = ("train", "valid", "test")
 LANGUAGES = {"en": "source", "de": "target"}
 SEED = 20170612
-REPETITIONS = 16  # of each fixed phrase in the training text: there is no other way to learn it
+REPETITIONS = 16  # copies of each fixed phrase in the training text, the only way to learn it
 FOLDER = Path(__file__).with_suffix("")
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 CODE = re.compile(r"(>>.*?<<)(.*)", re.DOTALL)  # >>fra<<, before a text that is to become French
-BLANK = "\u2581"  # stands for a space within a piece
+BLANK = "\u2581"  # a space within a piece
 MAX_KNOWN = 20  # codes or languages that a message lists
 BUCKETS = 2**63 - 1
 
@@ -303,7 +303,7 @@ class PieceTokenizer:
         return sentence
 
     def _code(self, sentence: str) -> tuple[list[str], str]:
-        """The code before a sentence, if there is one, and the rest."""
+        """Split a sentence into its language code, if it begins with one, and the text."""
         parts = CODE.fullmatch(sentence) if self.codes else None
         if parts is None:
             return [], sentence

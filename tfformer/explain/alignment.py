@@ -133,7 +133,7 @@ def pharaoh(alignment: Alignment) -> str:
 def alignment_error_rate(predicted: Sequence[Alignment], known: Sequence[Alignment]) -> float:
     """Return 1 - 2 |A and S| / (|A| + |S|) over all sentences (Och and Ney 2003).
 
-    A are the found links, S the known links, all of which count as sure. The rate is 0 if all links
+    A are the found links, S the known links, which all count as sure. The rate is 0 if all links
     are right and 1 if all are wrong; without any link ValueError is raised.
 
     Example:

@@ -95,7 +95,7 @@ def _fill(folder: Path, run: Run, model: TextModel, chosen: Format, step: Steps)
     with step(f"writing {chosen.title}"):
         chosen.write(folder, model)
         manifest = first_manifest(folder, run, model) | chosen.description(folder)
-        write_manifest(folder, manifest)  # by which the engine reads the artifact back
+        write_manifest(folder, manifest)  # with which the engine reads the artifact back
     samples = chosen.samples or random_samples(model, chosen.sample_ids(model.tokenizers))
     with step(f"computing the run's own answers to {len(samples)} samples"):
         questions = chosen.questions(model, samples)

@@ -145,7 +145,7 @@ def beam_search(
     max_lengths, capacity = within_capacity(max_lengths, capacity)  # (B,) and L
 
     def append_token(beams: _Beams) -> list[_Beams]:
-        # Look at the 2N likeliest continuations of each sentence.
+        # Consider the 2N most likely continuations of each sentence.
         step = beams.step
         logits, state = step_fn(tf.reshape(beams.last, [-1]), step, beams.state)  # (R, V)
         logits = tf.cast(logits, tf.float32)
@@ -161,7 +161,7 @@ def beam_search(
         top_ids = tf.gather(beams.ids, top_beams, batch_dims=1)  # (B, K, L)
         top_ids = write_tokens(top_ids, top_tokens, step)  # (B, K, L)
 
-        # Of the first N, those that take the end token become finished hypotheses.
+        # Those of the first N that end with the end token become finished hypotheses.
         penalty = length_penalty(step + 1, alpha, length_normalization)
         is_last_step = step + 1 >= beams.max_lengths  # (B,)
         is_finished = (top_tokens == END_ID) | is_last_step[:, tf.newaxis]  # (B, K)
@@ -175,7 +175,7 @@ def beam_search(
             penalty=penalty,
         )
 
-        # The N likeliest others are the next live beams, with the state of the beam they continue.
+        # The N most likely others become the live beams, with the state of the beam they continue.
         unfinished_scores = tf.where(is_finished, EMPTY, top_scores)  # (B, K)
         live_scores, live = tf.math.top_k(unfinished_scores, beam_size)  # (B, N)
         live_beams = tf.gather(top_beams, live, batch_dims=1)  # (B, N)
@@ -232,10 +232,10 @@ def _top_continuations(
     """
     sentences = tf.shape(scores)[0]  # B
     beam_size = scores.shape[1]  # N
-    per_beam = min(count, logits.shape[-1])  # no beam has more than `count` of the likeliest
+    per_beam = min(count, logits.shape[-1])  # no beam contributes more than `count` tokens
     top_logits, tokens = top_k(without(logits, suppressed), per_beam)  # (B * N, per_beam)
     likeliest = tokens[:, 0]
-    if suppressed is not None:  # it may be the likeliest itself
+    if suppressed is not None:  # it may itself be the most likely token
         likeliest = argmax(logits)
     log_probs = top_logits
     if not are_log_probs:

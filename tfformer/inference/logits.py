@@ -1,4 +1,4 @@
-"""The logits of a step: which tokens may be drawn, and which are the likeliest.
+"""The logits of a step: which tokens may be drawn, and which are most likely.
 
 The rules on translations take `ids` (R, L), of which the first `count` () are tokens.
 
@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-BLOCK = 64  # neighbouring logits of which the largest are compared first
-ANY, NO_TOKEN = -1, -2  # in place of ids: one that equals all, and one that equals none
-LARGE = 4096  # logits of a row from which on the blocks pay for their operations
+BLOCK = 64  # neighbouring logits; the largest of each block are compared first
+ANY, NO_TOKEN = -1, -2  # in place of ids: ANY equals every id, NO_TOKEN no id
+LARGE = 4096  # logits in a row; with fewer, comparing blocks costs more than it saves
 
 
 def keep_top_k(logits: tf.Tensor, k: int) -> tf.Tensor:

@@ -128,7 +128,7 @@ class MultiHeadAttention(SequenceLayer):
 
     def _split_heads(self, x: tf.Tensor) -> tf.Tensor:
         """(B, T, D) -> (B, H, T, D // H)."""
-        if x.shape[1] == 1:  # nothing to transpose
+        if x.shape[1] == 1:  # no axis to transpose
             return tf.reshape(x, (-1, self.num_heads, 1, self.d_k))
         shape = tf.concat([tf.shape(x)[:2], [self.num_heads, self.d_k]], axis=0)
         return tf.transpose(tf.reshape(x, shape), (0, 2, 1, 3))

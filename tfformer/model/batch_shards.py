@@ -176,7 +176,7 @@ class ShardedModel(keras.Model):
         """Process a shard with copies of the weights, on the current device.
 
         `weights` and `state` are the values of the trainable and the other variables. The gradients
-        are those of the loss times `scale`.
+        belong to the loss times `scale`.
 
         Returns:
             The shard's share of the loss with its gradients, and the state after it.
@@ -195,7 +195,7 @@ class ShardedModel(keras.Model):
             share = tf.math.divide_no_nan(tf.reduce_sum(sample_weights), total)
             loss = tf.math.multiply_no_nan(mean, share)  # of no rows an added mean may be NaN
             scaled = loss * tf.cast(scale, loss.dtype)
-        for variable in self.metrics_variables:  # those that `compute_loss` has updated
+        for variable in self.metrics_variables:  # the variables that `compute_loss` has updated
             if (value := scope.get_current_value(variable)) is not None:
                 variable.assign(value)
         if self.metrics != [self._loss_tracker]:

@@ -41,7 +41,7 @@ class KeysValues(NamedTuple):
         The cache must have room for them: position + T is at most L.
         """
         begin = tf.stack([0, 0, position, 0])
-        # Made anew in each call: a function kept for all would collect a trace for each shape.
+        # Made again in each call: one function for all calls would collect a trace per shape.
         update = traced(_update_slice, experimental_implements=UPDATE_SLICE)
         keys = update(self.keys, new.keys, begin)
         values = update(self.values, new.values, begin)
@@ -138,7 +138,7 @@ class BeamCache(NamedTuple):
 
     def kept(self, sentences: tf.Tensor) -> "BeamCache":
         """Return the cache of the beams of the sentences of these numbers."""
-        batch = tf.maximum(tf.shape(self.keys_values[0].keys)[0], 1)  # B, or 1 if there are none
+        batch = tf.maximum(tf.shape(self.keys_values[0].keys)[0], 1)  # B, or 1 for an empty batch
         beams = tf.shape(self.visible)[0] // batch  # N
         rows = sentences[:, tf.newaxis] * beams + tf.range(beams)  # (B, N)
         keys_values = tf.nest.map_structure(lambda x: tf.gather(x, sentences), self.keys_values)

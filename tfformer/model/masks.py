@@ -83,7 +83,7 @@ def look_ahead_mask(
 
 
 def segment_mask(queries: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
-    """Allow the tokens of a segment to attend to those of the same segment.
+    """Allow each token to attend to the tokens of its segment.
 
     A segment is a sentence of a packed row, see `tfformer.data.packing`.
 

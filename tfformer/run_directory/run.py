@@ -425,7 +425,7 @@ def _explained(path: Path) -> Iterator[None]:
         yield
     except (RuntimeError, ValueError, OSError) as error:
         has_state = (path.parent / RESUME_STATE).is_file()
-        can_resume = has_state and (path.parent / RUN_CONFIG).is_file()  # else nothing is kept
+        can_resume = has_state and (path.parent / RUN_CONFIG).is_file()
         remedy = "go on with --resume" if can_resume else "give the same command again"
         raise OSError(
             f"{path} cannot be written ({first_line(error)}); if the disk is full make room, then "

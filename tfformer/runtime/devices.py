@@ -32,7 +32,7 @@ def has_gpu() -> bool:
 
 
 def unused_gpu() -> str | None:
-    """Return a warning if there is an NVIDIA driver, but TensorFlow sees no GPU."""
+    """Return a warning if an NVIDIA driver is installed, but TensorFlow sees no GPU."""
     is_hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in HIDDEN
     if "tensorflow" not in sys.modules or is_hidden or not NVIDIA_DRIVER.exists() or _gpu_names():
         return None

@@ -16,7 +16,7 @@ from tfformer.version import __version__
 SECONDS_TO_CONNECT = 20
 SECONDS_TO_JOIN = 120  # a cluster
 SECONDS_A_LOOK = 1  # at the head
-SECONDS_WITHOUT_HEAD = 30  # after 60, Ray ends the process with a line of its own
+SECONDS_WITHOUT_HEAD = 30  # after 60, Ray itself ends the process with a message
 HEAD = "node:__internal_head__"  # Ray's name of it, among the resources
 CLIENT = "ray://"  # before the address of a cluster's server for clients outside of it
 REMEDY = "begin one with `ray start --head`, and give its address"

@@ -37,7 +37,7 @@ def import_tensorflow() -> None:
 def _missing(names: tuple[str, ...]) -> Iterator[None]:
     """Let imports of modules fail as if they were not installed."""
     hidden = [name for name in names if name not in sys.modules]
-    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]  # None stands for no module
+    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]  # None: no such module
     try:
         yield
     finally:

@@ -81,7 +81,7 @@ class ServedModel:
 
     @property
     def newest(self) -> Engine:
-        """The version that answers if a request names none."""
+        """The version that answers a request without a version."""
         versions = self.versions  # another thread may replace them
         return versions[max(versions)]
 

@@ -104,7 +104,7 @@ class RemoteFolder(Folder):
         return self.address
 
     def names(self) -> set[str]:
-        """Return the names in the folder; none if it is missing."""
+        """Return the names in the folder; an empty list if it is missing."""
         return set(self._kinds())
 
     def has_file(self, name: str) -> bool:

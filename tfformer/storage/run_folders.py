@@ -9,7 +9,7 @@ from tfformer.storage.folders import LOCK, Folder, folder_at
 from tfformer.storage.whole_files import TEMPORARY
 
 RUN_CONFIG = "config.json"  # the file that makes a folder a run directory
-MANIFEST = "manifest.json"  # and the one that makes it an exported version
+MANIFEST = "manifest.json"  # the file that marks an exported version
 # Files that a killed training may have written before config.json.
 BEFORE_CONFIG = {
     "tokenizer.model",

@@ -276,6 +276,6 @@ def translate_text(
 
 
 def check_format(format: str) -> None:
-    """Raise ValueError if there is no such format."""
+    """Raise ValueError for an unknown format."""
     if format not in FORMATS:
         raise ValueError(f"format={format!r} must be one of {', '.join(FORMATS)}")

@@ -129,7 +129,7 @@ class Cluster:
         return everyone
 
     def _refuse(self, line: socket.socket) -> None:
-        """Tell a worker of a larger or smaller cluster how many workers there are."""
+        """Tell a worker of a larger or smaller cluster the number of workers."""
         with suppress(OSError):
             _write(line, [{}] * len(self.addresses))
 
@@ -184,7 +184,7 @@ class Cluster:
                     )
 
     def closed(self) -> list[int]:
-        """Return the numbers of the other workers at whose address nobody listens."""
+        """Return the numbers of the other workers whose address refuses connections."""
         return [
             number
             for number, address in enumerate(self.addresses)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from tfformer.config import Config
 
-History = list[dict[str, Any]]  # an epoch each, as a line of metrics.jsonl
+History = list[dict[str, Any]]  # one epoch, a line of metrics.jsonl
 
 NOT_VALIDATED = (-math.inf, -math.inf)
 

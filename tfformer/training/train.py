@@ -87,10 +87,10 @@ def train(
     if resume and init_from:
         raise ValueError("--resume goes on with a run as it began; leave out --init-from")
     if config.training.shards > 1 and not has_gpu():
-        _limit_to_one_thread_per_operation()  # each shard has a thread of its own
+        _limit_to_one_thread_per_operation()  # one thread per shard
     workers = workers_of(config)
     if not workers.is_chief:
-        report = _say_nothing  # the chief's lines would come once more
+        report = _say_nothing  # the chief prints the same lines
     with workers.explained(), _held(run_dir, resume, workers) as before:
         start = start_of(config, before, init_from)
         config = start.settled(config)

@@ -39,7 +39,7 @@ NEUTRAL = {  # settings that change a translation -> the value with which they d
 }
 RULES = {"repetition_penalty", "no_repeat_ngram_size", "min_length", "min_new_tokens"}
 LIMITS = ("max_length", "max_new_tokens")
-HARMLESS = {  # settings without effect on the best translation of a search that draws nothing
+HARMLESS = {  # settings that do not change the best translation of a deterministic search
     *READ.values(),
     *("bad_words_ids", "early_stopping", *RULES, *LIMITS),
     *("eos_token_id", "pad_token_id", "decoder_start_token_id", "forced_eos_token_id"),  # compared

@@ -69,7 +69,7 @@ GROUPS: dict[tuple[bool, bool], Groups] = {
     (True, True): {SOURCE: (SHARED, DECODER_EMBEDDING, ENCODER_EMBEDDING, HEAD)},
     (False, True): {SOURCE: (ENCODER_EMBEDDING,), TARGET: (DECODER_EMBEDDING, HEAD)},
     (False, False): {SOURCE: (ENCODER_EMBEDDING,), TARGET: (DECODER_EMBEDDING,), OUTPUT: (HEAD,)},
-    (True, False): {  # transformers 5 ties nothing then; older versions store only two tables
+    (True, False): {  # Transformers 5 then has no tied tables; older versions store only two tables
         SOURCE: (ENCODER_EMBEDDING, SHARED),
         TARGET: (DECODER_EMBEDDING, SHARED),
         OUTPUT: (HEAD,),

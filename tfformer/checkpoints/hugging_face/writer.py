@@ -209,7 +209,7 @@ def _changed_search(first: dict[str, Any], foreign: Foreign, config: Config) -> 
     """Return generation_config.json with the run's search where it has changed."""
     start = special_ids(foreign.target)["start"]
     rules = config.model.dialect.rules
-    usual = {  # what Transformers takes where none is stated; the start is then in config.json
+    usual = {  # Transformers' default; the start token is then in config.json
         "num_beams": 1,
         "length_penalty": 1.0,
         "early_stopping": False,
