@@ -86,10 +86,10 @@ def test_an_unknown_language_is_refused_with_the_known_ones(imported, side):
 def test_the_command_line_translates_into_another_language(imported, tmp_path, capsys):
     (tmp_path / "source").write_text("a dog\n")
     words = ["translate", str(imported("M2M")), "--input", str(tmp_path / "source")]
-    assert main([*words, "--languages", "en", "fr"]) == 0
+    assert main([*words, "--languages", "en,fr"]) == 0
     found = capsys.readouterr().out.splitlines()
     assert found == Translator.load(imported("M2M"), target_language="fr").translate(["a dog"])
-    assert main([*words, "--output", str(tmp_path), "--workers", "1", "--languages", "fr", "en"])
+    assert main([*words, "--output", str(tmp_path), "--workers", "1", "--languages", "fr,en"])
     assert "--languages cannot be used with --workers and --ray" in capsys.readouterr().err
 
 
@@ -120,7 +120,7 @@ def test_a_run_that_was_imported_for_one_pair_is_read(imported, tmp_path):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"source_language": None}, "a multilingual model needs --languages SOURCE TARGET"),
+        ({"source_language": None}, "a multilingual model needs --languages SOURCE,TARGET"),
         ({"target_language": "xx"}, "'xx' is not known; the model has en, fr, de"),
         ({"positions": "hf"}, "has one table of positions; leave out --positions"),
     ],

@@ -21,7 +21,8 @@ from tfformer.special_ids import END_ID, PAD_ID
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*max_length 200$")
 
-NAMES = ["A", "C", "M2M"]  # shared and separate unigram vocabularies; BPE
+NIGHTLY = pytest.param("NLLB", marks=pytest.mark.nightly)
+NAMES = ["A", "C", "M2M", NIGHTLY]  # shared and separate unigram vocabularies; BPE, twice
 LINES = 12  # of the text, so that some pieces are dropped
 
 
@@ -83,7 +84,7 @@ def test_1000_of_1000_sentences_of_kept_pieces_are_translated_as_before(name, tm
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["A", "M2M"])
+@pytest.mark.parametrize("name", ["A", "NLLB"])
 def test_beams_are_equal_if_the_dropped_pieces_are_never_likely(name, tmp_path, text):
     folder = checkpoint(name, tmp_path)
     trimmed = imported(name, tmp_path, "trimmed", text)
@@ -105,12 +106,12 @@ def test_beams_are_equal_if_the_dropped_pieces_are_never_likely(name, tmp_path, 
         np.testing.assert_allclose([score for _, score in found], scores, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["A", "M2M"])
+@pytest.mark.parametrize("name", ["A", "NLLB"])
 def test_the_verb_prints_the_sizes(name, tmp_path, text, capsys):
     folder = checkpoint(name, tmp_path)
     words = ["--trim", str(text)]
     if languages(name):
-        words += ["--languages", *languages(name).values()]
+        words += ["--languages", ",".join(languages(name).values())]
     assert main(["import", str(folder), "--run-dir", str(tmp_path / "run"), *words]) == 0
     line = capsys.readouterr().err.splitlines()[-1]
     tokenizer = Run.open(tmp_path / "run").tokenizers.target

@@ -93,6 +93,10 @@ MISTAKES = [
     ("import text --run-dir run", "run exists and is not an empty folder; choose another"),
     ("serve nowhere", "nowhere is neither a run directory nor a SavedModel or LiteRT export"),
     ("serve run --port 65536", "'--port': 65536 is not in the range 0<=x<=65535"),
+    (
+        "score run --source text --target text --languages en",
+        "'--languages': en is not a source and a target such as en,de; see tfformer score --help",
+    ),
     ("train --run-dir new", "Missing argument 'RECIPE'; see tfformer train --help"),
     ("train phrasebook --run-dir nowhere --resume", RUN),
     ("train phrasebook --run-dir new --init-from nowhere", RUN),

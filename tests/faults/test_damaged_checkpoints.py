@@ -107,7 +107,7 @@ def decided_by(file: str) -> set[str]:
 def words_of_languages(name: str) -> list[str]:
     """The options of the command line for a checkpoint's languages."""
     pair = list(languages(name).values())
-    return ["--languages", *pair] if pair else []
+    return ["--languages", ",".join(pair)] if pair else []
 
 
 STATES = {"no digests": None, "a download's": state_by_downloads, "sha256sum's": state_by_list}

@@ -52,7 +52,7 @@ A line of JSON about the whole text goes to standard error.
 )
 @beam_size
 @length_penalty
-@languages
+@languages()
 def evaluate(
     run: str,
     source: str,
@@ -143,7 +143,7 @@ def _evaluate_language_model(run: Run, source: str) -> dict[str, Any]:
 @click.option(
     "--target", type=TEXT_FILE, required=True, metavar="F", help="Its translation, line by line."
 )
-@languages
+@languages()
 def score(run: str, source: str, target: str, languages: tuple[str | None, str | None]) -> None:
     """Print the log-probability of given translations."""
     load_tensorflow()

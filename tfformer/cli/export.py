@@ -78,7 +78,7 @@ from tfformer.storage.run_folders import MANIFEST, is_run
     metavar="F",
     help="Sentences to compare export and run with. Default: random pieces.",
 )
-@languages
+@languages()
 def export(run: str, format: str, output: str, **values: Any) -> None:
     """Export a finished run for use by other software.
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     epilog=examples(
         [
             "tfformer import Helsinki-NLP/opus-mt-en-de --run-dir runs/opus",
-            "tfformer import facebook/m2m100_418M --run-dir runs/m2m --languages en de "
+            "tfformer import facebook/m2m100_418M --run-dir runs/m2m --languages en,de "
             "--trim text.en-de",
         ]
     ),
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     metavar="TEXT",
     help="Keep only the pieces that this text needs, which has both languages.",
 )
-@languages
+@languages("Required for M2M100 and NLLB.")
 def import_model(
     model: str,
     run_dir: str,

@@ -66,6 +66,21 @@ class NewFolder(click.ParamType[str]):
         return value
 
 
+class LanguagePair(click.ParamType[tuple[str, str]]):
+    """A source and a target language, such as en,de."""
+
+    name = "languages"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        """Return the two languages of a word; a default is a pair."""
+        pair = value.split(",") if isinstance(value, str) else value
+        if len(pair) != 2 or "" in pair:
+            self.fail(f"{value} is not a source and a target such as en,de", param, ctx)
+        return tuple(pair)
+
+
 def examples(lines: Sequence[str]) -> str:
     """Return the text that ends a help page: commands, printed as they are."""
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
@@ -101,11 +116,14 @@ length_penalty = click.option(
     help="Alpha of Wu et al. 2016; 0 turns it off. Default: the run's.",
 )
 
-languages = click.option(
-    "--languages",
-    nargs=2,
-    default=(None, None),
-    show_default=False,
-    metavar="SOURCE TARGET",
-    help="Languages of a multilingual model, such as en de. Default: the run's.",
-)
+
+def languages(rule: str = "Default: the run's.") -> Callable[[F], F]:
+    """Return the option `--languages`; `rule` says what counts without it."""
+    return click.option(
+        "--languages",
+        type=LanguagePair(),
+        default=(None, None),
+        show_default=False,
+        metavar="SOURCE,TARGET",
+        help=f"Languages of a multilingual model, such as en,de. {rule}",
+    )

@@ -114,7 +114,7 @@ class Options(NamedTuple):
 )
 @click.option("--scores", is_flag=True, help="Print score, tab, translation.")
 @click.option("--alignments", is_flag=True, help="Add a tab and the aligned words, as 0-0 1-2.")
-@languages
+@languages()
 def translate(**values: object) -> None:
     """Translate lines, a whole text, or the files of a corpus.
 

@@ -403,7 +403,7 @@ def _added_token(folder: Path, number: object, token: object) -> tuple[int, str]
 def _language(language: str | None, known: list[str]) -> str:
     if language is None:
         raise ValueError(
-            "a multilingual model needs --languages SOURCE TARGET, the defaults of the run; "
+            "a multilingual model needs --languages SOURCE,TARGET, the defaults of the run; "
             f"it has {names_of(known)}"
         )
     return language_piece(language, known)
