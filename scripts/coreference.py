@@ -26,10 +26,10 @@ from tfformer.data import phrasebook  # noqa: E402
 from tfformer.explain.influence import (  # noqa: E402
     Decision,
     Hidden,
-    draw_influences,
     influences,
     log_odds,
 )
+from tfformer.explain.pictures import draw_influences  # noqa: E402
 
 FAMOUS = {
     "it.png": "The animal didn't cross the street because it was too tired.",

@@ -75,7 +75,6 @@ MISTAKES = [
     ("attention run Hello. --output new.html --kind influence", "must end in .png or .svg"),
     ("attention run Hello. --output new.svg --kind all", "'--kind': 'all' is not one of"),
     ("inspect nowhere", RUN),
-    ("inspect run --output text", FOLDER),
     ("export nowhere --format web --output new", RUN),
     ("export run --format web --output text", FOLDER),
     ("export run --format web --output run", "run is a run directory; choose another --output"),

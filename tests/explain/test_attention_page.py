@@ -13,7 +13,7 @@ from support.browser import Browser
 from support.made_up_attention import EXAMPLE, made_up_attention
 
 from tfformer.explain.attention import AttentionMaps
-from tfformer.explain.attention_pictures import draw
+from tfformer.explain.pictures import draw_attention as draw
 
 
 class Page(HTMLParser):
@@ -45,11 +45,11 @@ def decoded(view: dict, kind: dict) -> np.ndarray:
 
 
 def test_the_page_holds_every_weight_by_words_and_by_pieces(tmp_path):
-    draw(EXAMPLE, tmp_path / "page.html", "cross", "es", 1, 2)
+    draw(EXAMPLE, tmp_path / "page.html", "cross", "es")
     page = Page(tmp_path / "page.html")
     assert not page.open
     data = json.loads(page.data)
-    assert data["start"] == {"kind": "cross", "layer": 1, "head": 2, "row": 2}
+    assert data["start"] == {"kind": "cross", "layer": 2, "head": "mean", "row": 2}
     assert data["languages"] == []
     for maps in EXAMPLE:
         kind = data["kinds"][maps.kind]
@@ -114,8 +114,9 @@ def assert_shown(browser: Browser, maps: AttentionMaps, layer: int, head: int, r
 
 
 def test_pointing_at_a_word_shows_what_it_looks_at(browser, tmp_path):
-    draw(EXAMPLE, tmp_path / "page.html", "encoder", "The", 1, 1)
+    draw(EXAMPLE, tmp_path / "page.html", "encoder", "The")
     browser.open((tmp_path / "page.html").as_uri())
+    browser.click("#heads button[data-layer='1'][data-head='1']")
     words = EXAMPLE.encoder.words()
     for row in (2, 0, 3):
         browser.hover(f"#from button:nth-child({row + 1})")
@@ -126,7 +127,7 @@ def test_pointing_at_a_word_shows_what_it_looks_at(browser, tmp_path):
 
 
 def test_layer_head_kind_and_pieces_are_switched(browser, tmp_path):
-    draw(EXAMPLE, tmp_path / "page.html", "encoder", "The", 1, 1)
+    draw(EXAMPLE, tmp_path / "page.html", "encoder", "The")
     browser.open((tmp_path / "page.html").as_uri())
     browser.click("#heads button[data-layer='2'][data-head='2']")
     assert_shown(browser, EXAMPLE.encoder.words(), 2, 2, 0)
@@ -194,8 +195,9 @@ def places(browser: Browser, side: str) -> list[float]:
 
 def test_text_from_right_to_left_is_laid_out_and_walked_from_the_right(browser, tmp_path):
     attention = made_up_attention("▁החיה ▁לא ▁עייפה", "▁it ▁is")
-    draw(attention, tmp_path / "page.html", "cross", "it", 1, 1)
+    draw(attention, tmp_path / "page.html", "cross", "it")
     browser.open((tmp_path / "page.html").as_uri())
+    browser.click("#heads button[data-layer='1'][data-head='1']")
     it, is_ = places(browser, "from")
     first, second, third = places(browser, "to")
     assert it < is_

@@ -14,10 +14,10 @@ from tfformer.explain.influence import (
     Decision,
     Hidden,
     Influences,
-    draw_influences,
     influences,
     log_odds,
 )
+from tfformer.explain.pictures import draw_influences
 from tfformer.inference.translator import Translator
 from tfformer.model.transformer import Transformer
 from tfformer.special_ids import END_ID, START_ID, UNKNOWN_ID

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tfformer.cli.options import NewFolder, examples, run
+from tfformer.cli.options import examples, run
 from tfformer.cli.terminal import check_new_file, load_tensorflow
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     epilog=examples(
         [
             'tfformer attention runs/phrasebook "The animal is tired." --output look.html',
-            'tfformer attention runs/phrasebook "The animal is tired." --kind cross --word Tier '
-            "--output tier.png",
+            'tfformer attention runs/phrasebook "The animal is tired." --kind cross '
+            "--output cross.png",
             'tfformer attention runs/phrasebook "The animal is tired." --kind influence '
             "--word Das/Der/Die --output das.png",
         ]
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 @click.option(
     "--word",
     metavar="WORD",
-    help="Draw where this word looks in the last layer; for influence, a word of the translation "
-    "and its alternatives, as in es/er/sie.",
+    help="Draw where this word alone looks; for influence, a word of the translation and its "
+    "alternatives, as in es/er/sie.",
 )
 @click.option(
     "--output", required=True, metavar="F", help="A .png or .svg file, or .html, a page to explore."
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 def attention(run: str, sentence: str, kind: str, word: str | None, output: str) -> None:
     """Draw where the heads look while they translate a sentence.
 
-    Without --word, a picture has a heat map for each layer and head. Attention is no reason for
-    what a model writes; --kind influence draws how much the model needs each word for its choice.
+    A .png or .svg has a heat map for each layer and head. Attention is no reason for what a model
+    writes; --kind influence draws how much the model needs each word for its choice.
     """
     if kind == "influence" and Path(output).suffix == ".html":
         raise ValueError(f"--output {output} must end in .png or .svg for --kind influence")
@@ -56,7 +56,7 @@ def attention(run: str, sentence: str, kind: str, word: str | None, output: str)
     check_new_file(output)
     load_tensorflow()
     from tfformer.explain.attention import attention as attention_of
-    from tfformer.explain.attention_pictures import draw
+    from tfformer.explain.pictures import draw_attention
     from tfformer.inference.translator import Translator
     from tfformer.run_directory import Run
 
@@ -66,34 +66,25 @@ def attention(run: str, sentence: str, kind: str, word: str | None, output: str)
         _draw_influences(translator, sentence, word, output)
     else:
         maps = attention_of(translator, sentence)
-        draw(maps, output, kind=kind, word=word, languages=opened.languages)
+        draw_attention(maps, output, kind, word, opened.languages)
     print(output)
 
 
 def _draw_influences(translator: Translator, sentence: str, words: str | None, output: str) -> None:
-    from tfformer.explain.influence import Decision, draw_influences, influences
+    from tfformer.explain.influence import Decision, influences
+    from tfformer.explain.pictures import draw_influences
 
     (translation,) = translator.translate([sentence])
     decision = Decision.of(sentence, translation, words or "")
     draw_influences(influences(translator, decision), output)
 
 
-@click.command(epilog=examples(["tfformer inspect runs/mine --output pictures"]))
+@click.command(epilog=examples(["tfformer inspect runs/mine"]))
 @run
-@click.option("--output", type=NewFolder(), metavar="DIR", help="Folder for pictures to draw.")
-def inspect(run: str, output: str | None) -> None:
-    """Print the recipe, layers and files of a run; draw its training.
-
-    The run may still be training. The pictures show training, positions and masks.
-    """
+def inspect(run: str) -> None:
+    """Print the recipe, layers, scores and files of a run, which may still be training."""
     load_tensorflow()
     from tfformer.explain.inspection import describe
     from tfformer.run_directory import Run
 
-    opened = Run.open(run)
-    print(describe(opened))
-    if output:
-        from tfformer.explain import run_pictures
-
-        for path in run_pictures.draw(opened, output):
-            print(path)
+    print(describe(Run.open(run)))

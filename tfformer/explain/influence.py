@@ -11,19 +11,14 @@ where a part of the model looks; an influence says how much the whole model need
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from tfformer.data.encoding import EncodedSentences
 from tfformer.explain.attention import word_spans
-from tfformer.explain.figures import BLUE, GREY, INK, LINE_GREY, Style, empty_figure, save
 from tfformer.inference.translator import Translator
 from tfformer.special_ids import UNKNOWN_ID
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 class Decision(NamedTuple):
@@ -160,53 +155,3 @@ def _without(
             row[spans_of_row[word]] = UNKNOWN_ID
     ids = [row.tolist() for row in rows]
     return EncodedSentences(ids, sentences.is_truncated, sentences.max_tokens)
-
-
-# --- The picture --------------------------------------------------------------------------------
-
-LINE = 0.42  # inches from word to word
-COLUMN = 4.2  # inches for the words of a language and their bars
-WORDS_END = 1.65  # inches from the left of a column, where the words end and the bars begin
-LONGEST_BAR = 1.7  # inches
-TEXT = 16  # points
-WORTH_A_NUMBER = 0.05  # of the largest influence
-
-
-def draw_influences(measured: Influences, path: str | Path) -> None:
-    """Draw the words of both languages with a bar for each word's influence."""
-    columns = {
-        "Sentence": (measured.source_words, measured.source),
-        "Translation before this word": (measured.target_words, measured.target),
-    }
-    lines = max(len(words) for words, _ in columns.values())
-    height = (lines + 4) * LINE
-    figure = empty_figure((2 * COLUMN + 0.4, height))
-    ax = figure.add_axes((0, 0, 1, 1))
-    ax.set_axis_off()
-    ax.set(xlim=(0, 2 * COLUMN + 0.4), ylim=(height - 2.9 * LINE, -2.9 * LINE))
-    decided = measured.decided.strip(".,!?")
-    title = f"How much each word contributes to “{decided}”"
-    ax.text(0.3, -2.1 * LINE, title, fontsize=TEXT + 6, fontweight="bold", color=INK, va="center")
-    unit = "Drop in its log-odds, in nats, when the word is hidden from the model"
-    ax.text(0.3, -1.25 * LINE, unit, fontsize=TEXT - 3, color=GREY, va="center")
-    largest = max([0.0, *measured.source.tolist(), *measured.target.tolist()]) or 1.0
-    for number, (heading, (words, values)) in enumerate(columns.items()):
-        left = number * COLUMN
-        ax.text(left + 0.3, -0.1 * LINE, heading, fontsize=TEXT - 4, color=GREY, va="center")
-        ax.plot([left + 0.3, left + COLUMN - 0.2], [0.35 * LINE] * 2, color=LINE_GREY)
-        for line, (word, value) in enumerate(zip(words, values, strict=True), start=1):
-            _draw_word(ax, word, float(value) / largest, float(value), left, line * LINE)
-    save(figure, Path(path))
-
-
-def _draw_word(ax: Axes, word: str, share: float, value: float, left: float, y: float) -> None:
-    """Draw a word and its bar, `share` of the longest one."""
-    is_large = share >= WORTH_A_NUMBER
-    weight = "bold" if share > 0.5 else "normal"
-    style: Style = {"fontsize": TEXT, "va": "center", "fontweight": weight, "parse_math": False}
-    bars = left + WORDS_END
-    ax.text(bars, y, word, ha="right", color=INK if is_large else GREY, **style)
-    ax.barh(y, max(share, 0) * LONGEST_BAR, height=0.5 * LINE, left=bars + 0.15, color=BLUE)
-    if is_large:
-        end = bars + 0.25 + share * LONGEST_BAR
-        ax.text(end, y, f"{value:.1f}", fontsize=TEXT - 4, va="center", color=INK)
