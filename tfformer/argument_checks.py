@@ -113,5 +113,5 @@ def require_number(name: str, value: float, below: float = math.inf) -> float:
 
 def _number(name: str, value: float) -> float:
     if not isinstance(value, numbers.Real):
-        raise ValueError(f"{name}={value!r} is of type {type(value).__name__}; give a number")
+        raise ValueError(f"{name}={value!r} is of type {type(value).__name__}; pass a number")
     return float(value)

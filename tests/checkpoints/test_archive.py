@@ -94,7 +94,7 @@ def test_a_zip_of_anything_but_files_of_a_model_is_refused(tmp_path, entries, me
 def test_a_zip_of_more_than_a_model_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(foreign_files, "MAX_ZIP_BYTES", 9)
     path = packed(tmp_path / "model.zip", ("a", b"12345", 0), ("b", b"12345", 0))
-    with pytest.raises(ValueError, match="it unpacks to 10 bytes; give a model, which has at m"):
+    with pytest.raises(ValueError, match="it unpacks to 10 bytes; use a model, which has at m"):
         import_model(path, tmp_path / "run")
 
 

@@ -67,7 +67,7 @@ def refused(folder, message, **options):
         ({HEAD: lambda t: t[SHARED][1:]}, "are tied, but have the shapes"),
         (
             {"model.encoder.embed_positions.weight": lambda t: t[SHARED]},
-            "learned positions; give a model with sinusoids",
+            "learned positions; use a model with sinusoids",
         ),
     ],
 )
@@ -425,7 +425,7 @@ def test_a_link_is_no_place_for_a_run(folder, tmp_path, is_dangling):
     if not is_dangling:
         (tmp_path / "empty").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "empty")
-    with pytest.raises(FileExistsError, match="link is a link; give the folder itself as --run-"):
+    with pytest.raises(FileExistsError, match="link is a link; pass the folder itself as --run-"):
         import_model(folder, tmp_path / "link")
 
 
@@ -434,7 +434,7 @@ def test_one_file_of_a_checkpoint_is_not_enough(tmp_path, name):
     """NumPy's and PyTorch's files are zips too."""
     with zipfile.ZipFile(tmp_path / name, "w") as archive:
         archive.writestr("data", b"")
-    with pytest.raises(ValueError, match=f"{name} is one file of a checkpoint; give its folder"):
+    with pytest.raises(ValueError, match=f"{name} is one file of a checkpoint; pass its folder"):
         import_model(tmp_path / name, tmp_path / "run")
 
 

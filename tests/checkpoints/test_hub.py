@@ -94,7 +94,7 @@ def test_each_failure_is_one_line(hub, tmp_path, capsys, monkeypatch):
         tmp_path, capsys, "nobody/knows"
     )
     line = refused(tmp_path, capsys, NAME, "--revision", "v2")
-    assert f"{NAME} has no revision 'v2'; give a branch, a tag or a commit" in line
+    assert f"{NAME} has no revision 'v2'; use a branch, a tag or a commit" in line
     hub.gated.add(NAME)
     assert f"{NAME} is gated: accept its terms at {hub.address}/{NAME}" in refused(
         tmp_path, capsys, NAME
@@ -116,7 +116,7 @@ def test_a_missing_extra_is_named(hub, tmp_path, capsys, monkeypatch):
 
 def test_a_file_that_arrives_changed_is_refused(hub, tmp_path, capsys):
     hub.damaged.add("model.safetensors")
-    assert "it has another digest than" in refused(tmp_path, capsys, NAME)
+    assert "its digest is not" in refused(tmp_path, capsys, NAME)
 
 
 def test_a_download_that_breaks_off_leaves_the_cache_whole(hub, tmp_path, capsys):

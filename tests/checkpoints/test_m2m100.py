@@ -90,7 +90,7 @@ def test_the_command_line_translates_into_another_language(imported, tmp_path, c
     found = capsys.readouterr().out.splitlines()
     assert found == Translator.load(imported("M2M"), target_language="fr").translate(["a dog"])
     assert main([*words, "--output", str(tmp_path), "--workers", "1", "--languages", "fr,en"])
-    assert "--languages cannot be used with --workers and --ray" in capsys.readouterr().err
+    assert "--languages cannot be used with --workers or --ray" in capsys.readouterr().err
 
 
 def test_a_run_of_one_pair_is_refused_other_languages(imported):

@@ -55,7 +55,7 @@ def test_a_pre_norm_model_is_that_of_the_training_or_by_choice_of_marian_decoder
     )
     assert np.abs(trained - decoded).max() > 0.1
     for positions in ("hf", "auto"):
-        with pytest.warns(UserWarning, match="than Marian trains it, .*give --positions marian"):
+        with pytest.warns(UserWarning, match="from Marian's training, .*use --positions marian"):
             run = import_model(folder, tmp_path / positions, positions)
     np.testing.assert_allclose(log_probs(run, SOURCE, TARGET), trained, atol=1e-4)
     run = import_model(folder, tmp_path / "decoded", positions="marian")

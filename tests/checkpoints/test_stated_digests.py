@@ -43,7 +43,7 @@ def test_one_bit_of_any_file_is_noticed(folder, way, name):
     content = bytearray((stated / name).read_bytes())
     content[len(content) // 2] ^= 1
     (stated / name).write_bytes(content)
-    with pytest.raises(ValueError, match=rf"{name} is damaged or changed: it has another digest"):
+    with pytest.raises(ValueError, match=rf"{name} is damaged or changed: its digest is not"):
         check_stated_digests(stated)
 
 

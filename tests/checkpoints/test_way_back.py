@@ -451,7 +451,9 @@ def test_a_bias_that_marian_does_not_add_is_left_out_with_a_warning(marian_model
     np.testing.assert_array_equal(take(run.load_model())[OUTPUT_BIAS][4:], 0)
 
 
-AS_TRAINED = pytest.mark.filterwarnings("ignore:.*pre-norm model otherwise than Marian trains it")
+AS_TRAINED = pytest.mark.filterwarnings(
+    "ignore:.*pre-norm model differently from Marian's training"
+)
 
 
 @AS_TRAINED

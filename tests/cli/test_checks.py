@@ -29,7 +29,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-RUN = "is not a run directory: it has no config.json; give the --run-dir of a training"
+RUN = "is not a run directory: it has no config.json; pass the --run-dir of a training run"
 FILE = "File 'nowhere' does not exist; see tfformer"
 OUTPUT = "exists already; choose another --output, or delete it"
 FOLDER = "Invalid value for '--output': text is a file, not a folder; choose another folder"
@@ -40,17 +40,17 @@ MISTAKES = [
     ("translate nowhere", RUN),
     (
         "inspect export",
-        "export is an export, not a run directory; give the run that was exported",
+        "export is an export, not a run directory; pass the run that was exported",
     ),
     ("inspect export/1", "export/1 is an export, not a run directory"),
     ("inspect ctranslate2", "ctranslate2 is an export, not a run directory"),
     ("translate export", "export/1/manifest.json"),
-    ("translate export --alignments", "--alignments needs a run directory, and export is an"),
+    ("translate export --alignments", "--alignments requires a run directory, and export is an"),
     ("corpus --output new", "Missing argument 'phrasebook'"),
     ("translate run --input nowhere", FILE),
     ("translate run --output text", OUTPUT),
     ("translate run --output run", "run exists already and is a folder"),
-    ("translate run --output nowhere/out", "there is no folder nowhere; make it first"),
+    ("translate run --output nowhere/out", "the folder nowhere does not exist; create it first"),
     (
         "translate run --beam-size 0",
         "0 is not in the range x>=1; see tfformer translate --help",
@@ -78,7 +78,7 @@ MISTAKES = [
     ("export nowhere --format web --output new", RUN),
     ("export run --format web --output text", FOLDER),
     ("export run --format web --output run", "run is a run directory; choose another --output"),
-    ("export run --format web --output export/1", "version; give the folder above it as --output"),
+    ("export run --format web --output export/1", "version; pass the folder above it as --output"),
     ("export run --format web --output text/new", FOLDER),
     ("export run --format web --output new --samples nowhere", FILE),
     (

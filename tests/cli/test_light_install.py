@@ -54,9 +54,9 @@ def test_sentences_that_were_truncated_are_counted(dynamic_litert):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--alignments"], "--alignments needs a run directory, and"),
-        (["--length-penalty", "1"], "--length-penalty needs a run directory, and"),
-        (["--languages", "en,de"], "--languages needs a run directory, and"),
+        (["--alignments"], "--alignments requires a run directory, and"),
+        (["--length-penalty", "1"], "--length-penalty requires a run directory, and"),
+        (["--languages", "en,de"], "--languages requires a run directory, and"),
         (["--beam-size", "7"], "no search with 7 beams; export the run again with --beam-size 7"),
     ],
 )

@@ -120,7 +120,7 @@ def test_translate_answers_line_by_line_on_a_terminal(tiny_run):
         assert re.fullmatch(rb"loading .* \.\.\. [\d.]+ s", loading)
         assert lines == [
             f"translating on {device_line()}".encode(),
-            b"A line of text at a time; an empty line or Ctrl-D ends.",
+            b"Enter one line of text at a time. To finish, press Ctrl-D or enter an empty line.",
             b"> ",
         ]
         for sentence, expected in zip(sentences, translations, strict=True):

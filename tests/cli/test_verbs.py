@@ -259,7 +259,7 @@ def test_score_refuses_files_that_are_no_pairs(tiny_run, pair_files, tmp_path, c
     assert "s.en has 3 lines and" in refused(arguments, capsys)
     (tmp_path / "s.en").write_text("")
     (tmp_path / "t.de").write_text("")
-    assert "is empty; give at least one sentence pair" in refused(arguments, capsys)
+    assert "is empty; it needs at least one sentence pair" in refused(arguments, capsys)
 
 
 def test_corpus_writes_six_files_and_overwrites_none(tmp_path, capsys):

@@ -68,7 +68,7 @@ def test_a_recipe_without_a_model_takes_the_model_of_another(recipe):
         ("model: 3", ["model.d_ff=3"], "section 'model' of the recipe holds no keys"),
         ("", ["data.train=[a.en"], r"--set 'data.train=\[a.en' is not YAML"),
         ("data: {folder: 2024-13-45}", [], "is not YAML: month must be in 1..12"),
-        ("a" * (MAX_BYTES + 1), [], "has more than 65,536 bytes; give the right file"),
+        ("a" * (MAX_BYTES + 1), [], "has more than 65,536 bytes; use the right file"),
     ],
 )
 def test_an_unreadable_recipe_is_one_line(recipe, text, overrides, message):
@@ -85,7 +85,7 @@ def test_a_recipe_that_is_not_utf8(recipe):
 
 
 def test_a_folder_is_no_recipe(tmp_path):
-    with pytest.raises(ValueError, match="is not a regular file; give a file"):
+    with pytest.raises(ValueError, match="is not a regular file; use a regular file"):
         read_recipe(tmp_path)
 
 

@@ -69,7 +69,7 @@ def test_replaced_values_are_checked():
 
 @pytest.mark.parametrize(("preset", "millions"), [("base", 65), ("big", 213)])
 def test_the_papers_presets_have_the_papers_parameters(preset, millions):
-    """Table 3, within 3 %, for a shared vocabulary of 37,000.
+    """Table 3, within 3%, for a shared vocabulary of 37,000.
 
     They are counted from the preset by hand.
     """
@@ -119,7 +119,7 @@ MISTAKES = [  # section, its values, the message
     ("model", {"dropout": 1.0}, "model.dropout=1.0 must be below 1.0"),
     ("model", {"dropout": float("nan")}, "model.dropout=nan must be a finite number"),
     ("model", {"norm": "mid"}, "model.norm='mid' must be 'post', 'pre' or 'marian'"),
-    ("model", {"dialect": "hf"}, "the dialect 'hf' is not known; give paper, marian, m2m100, or"),
+    ("model", {"dialect": "hf"}, "the dialect 'hf' is not known; use paper, marian, m2m100, or"),
     ("model", {"dialect": 3}, "model.dialect must hold keys, not 3"),
     ("model", {"dialect": {"epsilon": 2}}, "model.dialect.epsilon=2 must be at most 1.0"),
     ("model", {"dialect": {"bias": 1}}, "model.dialect.bias is not known; known are position_"),
@@ -157,13 +157,13 @@ MISTAKES = [  # section, its values, the message
         {"languages": ["en", "de", "fr"]},
         "must name source and target, for example [en,",
     ),
-    ("data", {"train": 5}, "data.train has the corpus 5; give a file, a list of its two files, or"),
-    ("data", {"train": [["a.en", "a.de"], 5]}, "data.train has the corpus 5; give a file, a list"),
+    ("data", {"train": 5}, "data.train has the corpus 5; use a file, a list of its two files, or"),
+    ("data", {"train": [["a.en", "a.de"], 5]}, "data.train has the corpus 5; use a file, a list"),
     ("data", {"train": [{"text": "a.tsv", "size": 5}]}, "data.train has the corpus {'size': 5, 't"),
     (
         "data",
         {"train": [{"text": "a.tsv", "weight": 0}]},
-        "data.train has the weight 0; give a number above 0, up to 1e9",
+        "data.train has the weight 0; use a number above 0, up to 1e9",
     ),
     (
         "data",

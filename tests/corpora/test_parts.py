@@ -86,7 +86,7 @@ def test_a_link_that_leads_nowhere_is_named(tmp_path):
     (tmp_path / "b.gz").symlink_to("/nowhere/b.gz")
     with pytest.raises(FileNotFoundError, match=r"b\.gz: there is no such file, or its link"):
         find_parts(f"{tmp_path}/*.gz", tmp_path / "out")
-    with pytest.raises(FileNotFoundError, match=r"is a folder; give a pattern of files"):
+    with pytest.raises(FileNotFoundError, match=r"is a folder; use a file name pattern"):
         find_parts(str(tmp_path), tmp_path / "out")
 
 

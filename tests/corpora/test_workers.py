@@ -322,8 +322,8 @@ def test_a_file_at_which_workers_of_a_cluster_die_is_left_out(cluster, tiny_run,
     ("options", "message"),
     [
         (["--workers", 4], "--workers 4 is more than the 3 files"),
-        (["--workers", 2, "--scores"], "--scores cannot be used with --workers and --ray"),
-        (["--workers", 2, "--format", "html"], "--format cannot be used with --workers and --ray"),
+        (["--workers", 2, "--scores"], "--scores cannot be used with --workers or --ray"),
+        (["--workers", 2, "--format", "html"], "--format cannot be used with --workers or --ray"),
         (["--ray", "nowhere"], "--ray nowhere must be HOST:PORT, ray://HOST:PORT or local"),
         (["--ray", "127.0.0.1:1"], "there is no Ray cluster at 127.0.0.1:1"),
     ],
@@ -339,6 +339,6 @@ def test_without_files_there_is_no_corpus(tiny_run, tmp_path, capsys):
     assert main(command(tiny_run, tmp_path / "*.en", tmp_path / "out", "--workers", 1)) == 2
     assert f"{tmp_path}/*.en: no file has such a name" in capsys.readouterr().err
     assert main(["translate", str(tiny_run), "--workers", "1"]) == 2
-    assert "give --input PATTERN --output DIR" in capsys.readouterr().err
+    assert "pass --input PATTERN --output DIR" in capsys.readouterr().err
     assert main(command(tmp_path, "x", tmp_path / "out", "--workers", 1)) == 2
     assert "is neither a run directory nor an export" in capsys.readouterr().err

@@ -195,7 +195,7 @@ def test_a_plan_of_so_many_steps_has_them_with_no_larger_batches_than_that_takes
 
 def test_more_steps_than_rows_are_refused():
     with pytest.raises(
-        ValueError, match=r"^3 rows cannot make 4 batches; give more text or fewer steps$"
+        ValueError, match=r"^3 rows are too few for 4 batches; use more text or fewer steps$"
     ):
         data.plan_steps(np.array([3, 2, 1]), 10, 4)
 
@@ -219,7 +219,7 @@ def test_padding_is_what_counting_it_says_and_less_than_in_a_plain_sort(pairs):
     assert positions < 0.97 * plain_positions
     assert (
         batches.report()
-        == f"{batches.steps_per_epoch} batches an epoch, {100 * padding / positions:.1f}% padding"
+        == f"{batches.steps_per_epoch} batches per epoch, {100 * padding / positions:.1f}% padding"
     )
 
 
@@ -328,7 +328,7 @@ def test_training_dataset_takes_a_tokenizer_for_each_side(letters):
     [
         ([("a", "b"), "c"], r"^pair 2 is 'c', but must be \(source, target\)$"),
         ([("a", "b", "c")], r"^pair 1 is \('a', 'b', 'c'\), but must be \(source, target\)$"),
-        ("train.tsv", "^pairs='train.tsv' is a path; give pairs of texts"),
+        ("train.tsv", "^pairs='train.tsv' is a path; pass pairs of texts"),
     ],
 )
 @pytest.mark.parametrize("sampling_alpha", [None, 0.3])

@@ -53,7 +53,7 @@ def test_encoding_in_chunks_equals_encoding_at_once(monkeypatch):
 @pytest.mark.parametrize("pairs", [[], [("", "7")], [("1 2 3", "7")]])
 def test_no_pair_left_is_refused(pairs):
     message = (
-        r"^no text is left: 0 sentence pairs kept \(.*tokens; give more text or raise max_length$"
+        r"^no text is left: 0 sentence pairs kept \(.*tokens; use more text or raise max_length$"
     )
     with pytest.raises(ValueError, match=message):
         encode_pairs(pairs, max_length=3)

@@ -10,7 +10,7 @@ from tfformer.data import sources as reading
 from tfformer.data.text_cache import text_fingerprint
 
 PAIRS = [("a dog", "ein Hund"), ("a cat", "eine Katze"), ("dogs see cats", "Hunde sehen Katzen")]
-LONG = "^{}: has more than 16,777,216 bytes; give a text with line ends$"
+LONG = "^{}: has more than 16,777,216 bytes; use a text with line ends$"
 
 
 def refusal(message, error=ValueError):
@@ -123,7 +123,7 @@ def test_files_of_different_length_are_refused_with_both_counts(
     (tmp_path / "train.de").write_text("ein Hund\n" * target_count)
     with refusal(
         f".*train.en has {source_count} lines and .*train.de {target_count}, but line n of one "
-        "must translate line n of the other; give two files of the same length"
+        "must translate line n of the other; use two files of the same length"
     ):
         for pair in reading.read_pairs(["train.en", "train.de"], tmp_path):
             assert pair == ("a dog", "ein Hund")
@@ -133,10 +133,10 @@ def test_empty_sources_are_refused(tmp_path):
     for name in ("train.en", "train.de", "train.tsv"):
         (tmp_path / name).write_bytes(b"")
     with refusal(
-        r"data source \['train.en', 'train.de'\] is empty; give at least one sentence pair"
+        r"data source \['train.en', 'train.de'\] is empty; it needs at least one sentence pair"
     ):
         list(reading.read_pairs(["train.en", "train.de"], tmp_path))
-    with refusal("data source 'train.tsv' is empty; give at least one sentence pair"):
+    with refusal("data source 'train.tsv' is empty; it needs at least one sentence pair"):
         list(reading.read_pairs("train.tsv", tmp_path))
 
 
@@ -157,7 +157,7 @@ def test_a_source_of_no_known_form_is_refused(source):
     with pytest.raises(ValueError, match="none of the known forms") as error:
         reading.read_pairs(source)
     assert str(error.value) == (
-        f"data source {source!r} has none of the known forms; give [SOURCE_FILE, TARGET_FILE], "
+        f"data source {source!r} has none of the known forms; use [SOURCE_FILE, TARGET_FILE], "
         "FILE.tsv, tfds:NAME@SPLIT or phrasebook:SPLIT"
     )
 
@@ -255,7 +255,7 @@ def test_tfds_names_the_version_of_a_data_set(tfds, tmp_path):
 
 def test_tfds_errors_name_what_there_is(tfds):
     with refusal(
-        "TFDS dataset 'tiny_translation' has no split 'test'; give one of train, validation"
+        "TFDS dataset 'tiny_translation' has no split 'test'; choose one of train, validation"
     ):
         list(reading.read_pairs("tfds:tiny_translation@test"))
     with refusal(
@@ -265,20 +265,20 @@ def test_tfds_errors_name_what_there_is(tfds):
         list(reading.read_pairs("tfds:no_such_translation"))
     for languages in (("en", "fr"), ("en",)):
         with refusal(
-            r"languages \['en'.*\] do not fit TFDS dataset 'tiny_translation'; give two of \['de', "
-            r"'en'\]"
+            r"languages \['en'.*\] do not fit TFDS dataset 'tiny_translation'; choose two of "
+            r"\['de', 'en'\]"
         ):
             list(reading.read_pairs("tfds:tiny_translation", languages=languages))
     assert sorted(reading.read_sentences("tfds:tiny_translation", languages=("en",))) == sorted(
         (en,) for en, _ in PAIRS
     )
     with refusal(
-        r"languages \['en', 'de'\] do not fit TFDS dataset 'tiny_translation'; give one of \['de', "
-        r"'en'\]"
+        r"languages \['en', 'de'\] do not fit TFDS dataset 'tiny_translation'; choose one of "
+        r"\['de', 'en'\]"
     ):
         list(reading.read_sentences("tfds:tiny_translation", languages=("en", "de")))
     with refusal(
-        r"TFDS dataset 'tiny_sides' names no source and target; give languages, two of \['de', "
+        r"TFDS dataset 'tiny_sides' names no source and target; set languages, two of \['de', "
         r"'en'\]"
     ):
         list(reading.read_pairs("tfds:tiny_sides"))
@@ -323,15 +323,15 @@ def test_one_side_of_a_source_for_a_language_model(tmp_path):
         sentences = list(reading.read_sentences("phrasebook:valid", languages=[language]))
         assert sentences == [(pair[side],) for pair in both]
     with refusal(
-        r"languages \['en', 'de'\] do not choose a side of the phrasebook; give \[en\] or \[de\]"
+        r"languages \['en', 'de'\] do not choose a side of the phrasebook; use \[en\] or \[de\]"
     ):
         reading.read_sentences("phrasebook:valid", languages=("en", "de"))
     for source in (["a.en", "a.de"], "a.tsv"):
         with refusal(
-            r"data source .* has two sides, but a language model reads one text; give FILE, "
+            r"data source .* has two sides, but a language model reads one text; use FILE, "
             r"\[{text: FILE}, {text: FILE}\], tfds:NAME@SPLIT or .*"
         ):
             reading.read_sentences(source, tmp_path)
     (tmp_path / "empty.txt").write_bytes(b"")
-    with refusal(r"data source 'empty.txt' is empty; give at least one sentence"):
+    with refusal(r"data source 'empty.txt' is empty; it needs at least one sentence"):
         list(reading.read_sentences("empty.txt", tmp_path))

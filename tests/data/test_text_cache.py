@@ -125,9 +125,9 @@ def take_anothers(place):
 
 
 DAMAGES = {
-    flip_a_byte: "its ids have another digest than when they were written",
+    flip_a_byte: "its ids do not match their digest",
     truncate: "mmap length is greater than file size",
-    edit_the_manifest: "manifest.json has another digest than when it was written",
+    edit_the_manifest: "manifest.json does not match its digest",
     take_anothers: "it is of another text, vocabulary or version",
     lambda place: (place / "manifest.json").unlink(): "manifest.json is missing",
     lambda place: (place / "source.ids.npy").unlink(): r"\[Errno 2\] No such file .*source.ids.npy",

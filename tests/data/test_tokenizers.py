@@ -129,7 +129,7 @@ def test_a_vocabulary_too_large_names_the_largest_that_works(model_type):
         ValueError, match=r"^vocab_size 9999 is larger than .*at most \d+; set it to "
     ) as error:
         Tokenizer.train(SENTENCES, 9999, model_type)
-    assert str(error.value).endswith("or less, or give more text")
+    assert str(error.value).endswith("or less, or use more text")
     largest = int(re.search(r"at most (\d+);", str(error.value))[1])
     assert Tokenizer.train(SENTENCES, largest, model_type).vocab_size == largest
     with pytest.raises(ValueError, match=f"at most {largest}"):
@@ -150,7 +150,7 @@ def test_a_vocabulary_too_small_names_the_smallest_that_works(model_type):
 @pytest.mark.parametrize("sentences", [[], ["", " "]])
 def test_no_text_to_train_on(sentences):
     with pytest.raises(
-        ValueError, match=r"^there is no text to train a tokenizer on; give sentences that are not "
+        ValueError, match=r"^there is no text to train a tokenizer on; use sentences that are not "
     ):
         Tokenizer.train(sentences, 100)
 
@@ -166,7 +166,7 @@ def test_training_settings_are_checked():
         Tokenizer.train(SENTENCES, 60, "wordpiece")
     with pytest.raises(
         ValueError,
-        match=r"^vocab_size is 4, but padding, unknown, start and end alone take 4; give",
+        match=r"^vocab_size is 4, but padding, unknown, start and end alone take 4; use",
     ):
         Tokenizer.train(SENTENCES, 4)
     with pytest.raises(
@@ -448,7 +448,7 @@ def test_placeholders_are_cut_by_the_fast_operation_too():
         (["a b"], r"^the symbol 'a b' must be a text without spaces, and none of <pad>, <unk>"),
         ([""], r"^the symbol '' must be a text without spaces"),
         (["</s>"], r"^the symbol '</s>' must be a text without .* choose another, such as '⟦1⟧'$"),
-        (["⟦1⟧", "⟦1⟧"], r"^the symbol '⟦1⟧' is given twice; give each once$"),
+        (["⟦1⟧", "⟦1⟧"], r"^the symbol '⟦1⟧' is given twice; list each symbol once$"),
     ],
 )
 def test_symbols_that_cannot_be_pieces_are_refused(symbols, message):

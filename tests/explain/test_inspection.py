@@ -93,6 +93,6 @@ def test_a_language_model_has_one_vocabulary(counting_run, capsys):
 def test_inspect_refuses_in_one_line(tmp_path, capsys):
     assert main(["inspect", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
-        f"tfformer: {tmp_path} is not a run directory: it has no config.json; give the --run-dir "
-        "of a training\n"
+        f"tfformer: {tmp_path} is not a run directory: it has no config.json; pass the --run-dir "
+        "of a training run\n"
     )

@@ -157,7 +157,7 @@ def test_no_damage_changes_the_record_of_an_import(tmp_path):
     rows = expected["source"]["rows"]
     rows[5], rows[6] = rows[6], rows[5]
     run.origin.write_text(json.dumps(json.loads(whole) | expected))
-    with pytest.raises(ValueError, match=r"imported\.json is damaged \(it has another digest"):
+    with pytest.raises(ValueError, match=r"imported\.json is damaged \(its digest does not match"):
         read_record(run)
 
 

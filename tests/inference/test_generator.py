@@ -83,7 +83,7 @@ def test_sentences_that_are_too_long_are_left_out_of_bits_per_byte(generator, li
         )
     with pytest.raises(
         ValueError,
-        match=r"1 of 1 sentences had more than 31 tokens, the model's limit; give shorter",
+        match=r"1 of 1 sentences had more than 31 tokens, the model's limit; use shorter",
     ):
         generator.bits_per_byte([long])
 

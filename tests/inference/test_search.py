@@ -221,7 +221,7 @@ def test_a_beam_size_that_is_no_whole_number_from_1_is_refused(beam_size):
     [
         ({"alpha": -0.5}, "alpha=-0.5 must be at least 0 and finite"),
         ({"alpha": float("nan")}, "alpha=nan must be at least 0 and finite"),
-        ({"alpha": "1"}, "alpha='1' is of type str; give a number"),
+        ({"alpha": "1"}, "alpha='1' is of type str; pass a number"),
         (
             {"length_normalization": "marian"},
             "length_normalization='marian' is not known; choose one of 'wu', 'power'",

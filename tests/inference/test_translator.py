@@ -191,7 +191,7 @@ def test_settings_that_make_no_sense(translator):
     with pytest.raises(ValueError, match="top_p=0 must be above 0 and at most 1"):
         translator.sample(["Hello."], seed=1, top_p=0)
     with pytest.raises(
-        ValueError, match="2 sources and 1 targets do not make pairs; give one for each"
+        ValueError, match="2 sources and 1 targets do not make pairs; pass one for each"
     ):
         translator.score(["Hello.", "Yes."], ["Hallo."])
 

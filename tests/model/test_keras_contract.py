@@ -180,7 +180,7 @@ def test_an_epsilon_outside_0_to_1_is_refused_as_in_recipes(name, epsilon):
 @pytest.mark.parametrize("argument", ["dropout", "epsilon"])
 @pytest.mark.parametrize(("value", "kind"), [("a", "str"), (None, "NoneType")])
 def test_a_rate_that_is_no_number_is_refused_by_its_name(name, argument, value, kind):
-    message = f"^{argument}={value!r} is of type {kind}; give a number$"
+    message = f"^{argument}={value!r} is of type {kind}; pass a number$"
     with pytest.raises(ValueError, match=message):
         made(name, **{argument: value})
 

@@ -136,7 +136,7 @@ def test_adam_sees_the_summed_gradient_of_a_repeated_token():
 @pytest.mark.parametrize("training", [False, True])
 def test_an_id_beyond_the_vocabulary_is_named_with_its_size(training):
     layer = TokenEmbedding(7, 4, name="source_embedding")
-    message = "source_embedding has vocab_size=7, but the ids are 1 to 9; give ids"
+    message = "source_embedding has vocab_size=7, but the ids are 1 to 9; use ids"
     with pytest.raises(ValueError, match=message):
         layer(np.array([[1, 9]]), training=training)
 
@@ -340,7 +340,7 @@ def test_feed_forward_is_two_projections_around_the_activation(activation, funct
 
 
 def test_an_unknown_activation_is_refused():
-    with refusal("activation='swosh' is not known; give relu, gelu, swish or a function"):
+    with refusal("activation='swosh' is not known; use relu, gelu, swish or a function"):
         FeedForward(D, D_FF, activation="swosh")
 
 

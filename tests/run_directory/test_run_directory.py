@@ -131,7 +131,7 @@ def test_every_flipped_bit_of_the_weights_is_refused_before_they_are_parsed(copy
         damaged = bytearray(content)
         damaged[place] ^= 1 << draw.randrange(8)
         run.weights.write_bytes(damaged)
-        with pytest.raises(ValueError, match=r"it has (another digest|lost its digest)"):
+        with pytest.raises(ValueError, match=r"its digest (does not match|is missing)"):
             run.check_weights()
 
 
@@ -182,7 +182,7 @@ def test_the_places_of_the_texts_may_be_edited(copy):
 
 def test_weights_without_their_digests_are_refused(copy):
     unseal(copy / "best.weights.h5")
-    with pytest.raises(ValueError, match="it has lost its digest"):
+    with pytest.raises(ValueError, match="its digest is missing"):
         Run.open(copy).load_model()
 
 
@@ -269,7 +269,7 @@ def test_a_full_disk_is_one_line_and_the_old_weights_stay(copy, limit):
 @pytest.mark.parametrize("size", [0, 200])
 def test_where_a_new_run_finds_the_disk_full_there_is_nothing_to_resume(tmp_path, vocabulary, size):
     path, tokenizers = tmp_path / "run", Tokenizers(vocabulary, vocabulary)
-    message = r"cannot be written .*; if the disk is full make room, then give the same command "
+    message = r"cannot be written .*; if the disk is full make room, then run the same command "
     with limited_files(size), pytest.raises(OSError, match=rf"{message}again$"):
         Run.create(path, Config.from_dict(RECIPE), tokenizers)
     (path / "resume.npz").touch()
@@ -325,7 +325,7 @@ class limited_files:  # noqa: N801, a context
 def test_a_second_training_of_a_run_is_refused(copy):
     with (
         locked_for_resume(copy),
-        pytest.raises(BlockingIOError, match="is being written by another training; wait"),
+        pytest.raises(BlockingIOError, match="is being written by another training run; wait"),
     ):
         locked_for_resume(copy).__enter__()
     with locked_for_resume(copy):
@@ -334,7 +334,7 @@ def test_a_second_training_of_a_run_is_refused(copy):
 
 def test_a_second_training_of_a_new_folder_is_refused(tmp_path):
     first, second = locked_for_new_run(tmp_path / "run"), locked_for_new_run(tmp_path / "run")
-    message = "is being written by another training; wait"
+    message = "is being written by another training run; wait"
     with first, pytest.raises(BlockingIOError, match=message):
         second.__enter__()
 

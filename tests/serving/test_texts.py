@@ -444,7 +444,7 @@ def test_keys_are_asked_for_where_there_are_some(tmp_path):
     (tmp_path / "none").write_text("\n")
     with pytest.raises(ValueError, match="has no key; write one a line"):
         read_keys(tmp_path / "none")
-    with pytest.raises(ValueError, match="/dev/zero is not a regular file; give a file"):
+    with pytest.raises(ValueError, match="/dev/zero is not a regular file; use a regular file"):
         read_keys("/dev/zero")
 
 

@@ -19,7 +19,7 @@ def test_an_exported_version_with_a_config_is_no_run(tmp_path):
     export = folder_of(tmp_path / "export", "config.json", "manifest.json")
     assert (is_run(run), is_run(export), is_run(tmp_path / "missing")) == (True, False, False)
     assert run_folder(run).path == run
-    with pytest.raises(FileNotFoundError, match="export is an export, not a run directory; give"):
+    with pytest.raises(FileNotFoundError, match="export is an export, not a run directory; pass"):
         run_folder(export)
 
 

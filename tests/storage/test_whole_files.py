@@ -69,7 +69,8 @@ def test_a_kill_leaves_the_old_file(tmp_path):
 
 def test_a_missing_folder_is_named(tmp_path):
     with pytest.raises(
-        FileNotFoundError, match=r"there is no folder .*/missing to write f.txt into; make it first"
+        FileNotFoundError,
+        match=r"cannot write f.txt: the folder .*/missing does not exist; create it first",
     ):
         write_text(tmp_path / "missing" / "f.txt", "text")
 

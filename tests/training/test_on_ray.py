@@ -179,7 +179,7 @@ def losing(run, calls, epochs):
 def test_losses_without_an_epoch_between_them_end_the_training(cluster, monkeypatch, tmp_path):
     calls = []
     monkeypatch.setattr(training, "_trained", losing(tmp_path, calls, [0] * 9))
-    message = r"3 times in a row a worker was lost before an epoch .*give the same command again$"
+    message = r"3 times in a row a worker was lost before an epoch .*run the same command again$"
     with pytest.raises(WorkerLostError, match=message):
         training.train_on_ray("local", 2, CONFIG, str(tmp_path), init_from="runs/first")
     assert calls == [(False, "runs/first")] * 3

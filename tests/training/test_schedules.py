@@ -100,7 +100,7 @@ def test_a_schedule_without_a_width_or_a_warmup_is_refused(size):
     ("arguments", "message"),
     [
         ({"peak": -0.01}, "peak=-0.01 must be at least 0 and finite"),
-        ({"peak": "high"}, "peak='high' is of type str; give a number"),
+        ({"peak": "high"}, "peak='high' is of type str; pass a number"),
         ({"warmup_steps": -5}, "warmup_steps=-5 must be a whole number from 0"),
         ({"total_steps": 10.5}, "total_steps=10.5 must be a whole number from 1"),
     ],

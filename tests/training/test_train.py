@@ -665,7 +665,7 @@ def test_resume_refuses_another_text_and_an_end_without_validation(corpus, tmp_p
     epochs = [{"epoch": n, "step": 8 * n, "minutes": 0.1 * n, "loss": 3.0} for n in (1, 2)]
     run.save_resume_state(training._compiled_model(config, text, Workers()), epochs)
     with pytest.raises(
-        ValueError, match=r"the recipe ends .*run before its first validation; give it more epochs"
+        ValueError, match=r"the recipe ends .*run before its first validation; allow more epochs"
     ):
         train(
             config_for(corpus, epochs=2, validate_every=4),
@@ -750,7 +750,7 @@ def test_a_recipe_without_text_is_told_what_to_give(corpus, tmp_path):
     values = config_for(corpus).to_dict()
     values["data"]["valid"] = ""
     with pytest.raises(
-        ValueError, match=r"the recipe names no data.valid; give a file for each side, FILE.tsv"
+        ValueError, match=r"the recipe names no data.valid; name a file for each side, FILE.tsv"
     ):
         train(Config.from_dict(values), tmp_path / "run", report=silent)
 
@@ -790,7 +790,7 @@ def test_a_second_training_of_the_same_folder_is_refused(corpus, tmp_path):
 
 @pytest.mark.parametrize("config", ["phrasebook", {"training": {"epochs": 1}}])
 def test_a_recipe_that_was_not_read_is_refused(config, tmp_path):
-    with pytest.raises(TypeError, match=r"^config is .*, but must be a Config; give Config\.from"):
+    with pytest.raises(TypeError, match=r"^config is .*, but must be a Config; pass Config\.from"):
         train(config, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

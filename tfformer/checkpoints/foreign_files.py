@@ -87,7 +87,7 @@ def read_object(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise ValueError(f"{path} is missing; copy the whole folder of the checkpoint")
     if path.stat().st_size > MAX_JSON_BYTES:
-        raise ValueError(f"{path} has more than {MAX_JSON_BYTES:,} bytes; give a checkpoint's file")
+        raise ValueError(f"{path} has more than {MAX_JSON_BYTES:,} bytes; use a checkpoint's file")
     try:
         text = path.read_bytes().decode("utf-8")
         values = json.loads(text, object_pairs_hook=_without_doubles)
@@ -148,19 +148,19 @@ def _check_plain_files(entries: list[zipfile.ZipInfo]) -> None:
     """Raise ValueError for more than a model, and for members that are no plain files."""
     if len(entries) > MAX_ZIP_FILES:
         raise ValueError(
-            f"it holds {len(entries):,} files; give a model, which has at most {MAX_ZIP_FILES:,}"
+            f"it holds {len(entries):,} files; use a model, which has at most {MAX_ZIP_FILES:,}"
         )
     size = sum(entry.file_size for entry in entries)
     if size > MAX_ZIP_BYTES:
         raise ValueError(
-            f"it unpacks to {size:,} bytes; give a model, which has at most {MAX_ZIP_BYTES:,}"
+            f"it unpacks to {size:,} bytes; use a model, which has at most {MAX_ZIP_BYTES:,}"
         )
     for entry in entries:
         name = entry.filename
         if Path(name).name != name or "\\" in name or name in ("", ".", ".."):
-            raise ValueError(f"{name[:80]!r} is no plain name of a file; give the published zip")
+            raise ValueError(f"{name[:80]!r} is no plain name of a file; use the published zip")
         if stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG):
-            raise ValueError(f"{name[:80]!r} is a link or a device; give the published zip")
+            raise ValueError(f"{name[:80]!r} is a link or a device; use the published zip")
 
 
 def check_members(archive: zipfile.ZipFile) -> None:

@@ -96,12 +96,12 @@ def _one_line_errors(name: str, revision: str | None) -> Iterator[None]:
         ) from None
     except errors.RevisionNotFoundError:
         raise ValueError(
-            f"{name} has no revision {revision!r}; give a branch, a tag or a commit"
+            f"{name} has no revision {revision!r}; use a branch, a tag or a commit"
         ) from None
     except errors.LocalEntryNotFoundError:
         raise ConnectionError(
             f"{constants.ENDPOINT} cannot be reached, and {name} is not in the cache "
-            f"{constants.HF_HUB_CACHE}; connect to the network, or give a folder"
+            f"{constants.HF_HUB_CACHE}; connect to the network, or pass a folder"
         ) from None
     except errors.HfHubHTTPError as error:
         status = error.response.status_code

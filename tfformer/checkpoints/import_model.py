@@ -102,7 +102,7 @@ def checkpoint_at(
 
 def _check_run_dir(run_dir: Path) -> None:
     if run_dir.is_symlink():
-        raise FileExistsError(f"{run_dir} is a link; give the folder itself as --run-dir")
+        raise FileExistsError(f"{run_dir} is a link; pass the folder itself as --run-dir")
     if run_dir.exists() and not (run_dir.is_dir() and not any(run_dir.iterdir())):
         raise FileExistsError(
             f"{run_dir} exists and is not an empty folder; choose another --run-dir"
@@ -122,13 +122,13 @@ def _found(model: str | Path, revision: str | None) -> Path:
             "Helsinki-NLP/opus-mt-en-de"
         )
     if path.is_file() and path.suffix in WEIGHTS:
-        raise ValueError(f"{path} is one file of a checkpoint; give its folder, {path.parent}")
+        raise ValueError(f"{path} is one file of a checkpoint; pass its folder, {path.parent}")
     return path
 
 
 def _read(folder: Path, origin: Path, choices: Choices) -> Checkpoint:
     if not folder.is_dir():
-        raise ValueError(f"{folder} is neither a folder nor a zip; give a checkpoint's")
+        raise ValueError(f"{folder} is neither a folder nor a zip; pass a checkpoint")
     check_stated_digests(folder)
     for toolkit in (hugging_face, marian):
         if toolkit.recognises(folder):

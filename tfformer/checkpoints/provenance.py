@@ -46,7 +46,7 @@ def read_record(run: Run) -> dict[str, Any]:
     record = read_object(run.origin)
     if record.pop(DIGEST, None) != digest_of_values(record):
         raise ValueError(
-            f"{run.origin} is damaged (it has another digest than when it was written); restore "
+            f"{run.origin} is damaged (its digest does not match its content); restore "
             "it, or import the model again"
         )
     return record
@@ -126,7 +126,7 @@ def _beginning(path: Path) -> str:
 
 
 def check_stated_digests(folder: Path) -> None:
-    """Raise ValueError if a file of a checkpoint has another digest than came with it.
+    """Raise ValueError if a file does not match the digest that came with it.
 
     Digests are stated by the notes that `huggingface_hub` leaves in a folder, by its cache, where
     a file is a link to blobs/DIGEST, and by a list of the program `sha256sum`.
@@ -134,7 +134,7 @@ def check_stated_digests(folder: Path) -> None:
     for file, digest, remedy in _stated_digests(folder):
         if digest not in _digests(file, len(digest)):
             raise ValueError(
-                f"{file} is damaged or changed: it has another digest than {digest[:12]}..., which "
+                f"{file} is damaged or changed: its digest is not {digest[:12]}..., which "
                 f"came with it; copy it again, or {remedy}"
             )
 

@@ -168,7 +168,7 @@ def _read_zip(path: Path) -> dict[str, np.ndarray]:
         check_members(archive)
         names = [name for name in archive.namelist() if name.endswith("/data.pkl")]
         if len(names) != 1:
-            raise ValueError("there is no data.pkl in it; give a file that torch.save wrote")
+            raise ValueError("there is no data.pkl in it; use a file that torch.save wrote")
         folder = names[0].removesuffix("data.pkl")
         order = f"{folder}byteorder"
         if order in archive.namelist():
@@ -190,7 +190,7 @@ def _read_legacy(path: Path) -> dict[str, np.ndarray]:
     """Read five pickles (magic number, version, machine, tensors, keys), then the numbers."""
     stream = io.BytesIO(path.read_bytes())
     if _load(stream) != LEGACY_MAGIC:
-        raise ValueError("it is no checkpoint; give a file that torch.save wrote")
+        raise ValueError("it is no checkpoint; use a file that torch.save wrote")
     _load(stream)
     _check_byte_order(_load(stream).get("little_endian", True))
     tensors = _load(stream)

@@ -48,7 +48,7 @@ def trim(checkpoint: Checkpoint, text: str) -> Checkpoint:
     if coverage < COVERAGE:
         raise ValueError(
             f"the vocabulary contains {coverage:.1%} of the pieces of {text}, but --trim needs "
-            f"{COVERAGE:.0%}; give a text in the languages of the model"
+            f"{COVERAGE:.0%}; use a text in the languages of the model"
         )
     if checkpoint.shares_vocabulary:
         kept = _closed(needed[0] | needed[1], sides)
@@ -105,7 +105,7 @@ def _needed_pieces(
             unknown += lacking
             total += length
     if not total:
-        raise ValueError(f"{text} contains no text; give sentences of both languages")
+        raise ValueError(f"{text} contains no text; use sentences in both languages")
     return needed, 1 - unknown / total
 
 

@@ -175,7 +175,7 @@ def special_order(
     rows = {piece: number for number, piece in enumerate(pieces)}
     for name in (END, UNKNOWN, PAD)[: 2 + has_pad]:
         if name not in rows:
-            raise ValueError(f"{file} has no {name}; give the model's own vocabulary")
+            raise ValueError(f"{file} has no {name}; use the model's own vocabulary")
     pad = rows[PAD] if has_pad else None
     first = pad if start is None else start
     if first is not None and (type(first) is not int or not 0 <= first < len(pieces)):

@@ -109,7 +109,7 @@ def _check_output(path: str) -> None:
         raise FileExistsError(f"{path} is a run directory; choose another --output")
     if (Path(path) / MANIFEST).is_file():
         raise FileExistsError(
-            f"{path} is an exported version; give the folder above it as --output"
+            f"{path} is an exported version; pass the folder above it as --output"
         )
 
 

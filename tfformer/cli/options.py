@@ -98,15 +98,18 @@ def ray(task: str) -> Callable[[F], F]:
         is_flag=False,
         flag_value="auto",
         metavar="[HOST:PORT]",
-        help=f"{task} on a Ray cluster: at this address, or the cluster of this machine or of "
-        "RAY_ADDRESS; local starts one on this machine.",
+        help=f"{task} on the Ray cluster at this address; without an address, at RAY_ADDRESS or on "
+        "this machine. local starts a cluster on this machine.",
     )
 
 
 run = click.argument("run", type=RunFolder(), metavar="RUN")
 
 beam_size = click.option(
-    "--beam-size", type=AT_LEAST_1, metavar="N", help="Beams; 1 is greedy. Default: the run's."
+    "--beam-size",
+    type=AT_LEAST_1,
+    metavar="N",
+    help="Number of beams; 1 means greedy search. Default: the run's.",
 )
 
 length_penalty = click.option(

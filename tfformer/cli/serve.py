@@ -62,7 +62,7 @@ def _check_folder(model: str) -> None:
     path = Path(model) if Path(model).exists() else Path(model.partition("=")[2] or model)
     if not path.is_dir():
         raise FileNotFoundError(
-            f"{path} is neither a run directory nor a SavedModel or LiteRT export; give one of them"
+            f"{path} is neither a run directory nor a SavedModel or LiteRT export; pass one of them"
         )
 
 

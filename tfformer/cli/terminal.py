@@ -99,7 +99,7 @@ def check_new_file(path: str | None) -> None:
     if Path(path).exists():
         raise FileExistsError(f"{path} exists already; choose another --output, or delete it")
     if not Path(path).parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {Path(path).parent}; make it first")
+        raise FileNotFoundError(f"the folder {Path(path).parent} does not exist; create it first")
 
 
 @contextlib.contextmanager

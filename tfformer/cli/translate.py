@@ -1,4 +1,4 @@
-"""The verb `translate`: lines, a whole text, or the files of a corpus."""
+"""The `translate` command for lines, a whole text, or the files of a corpus."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ LineStream = Callable[[Iterable[str], Advance], Iterator[list[str]]]  # lines of
 
 
 class Options(NamedTuple):
-    """The options of the verb, and its argument."""
+    """The command's options and argument."""
 
     run: str
     input: str | None
@@ -83,7 +83,7 @@ class Options(NamedTuple):
 @click.option(
     "--input",
     metavar="F",
-    help="Text file; with --workers or --ray a pattern of files, such as 'part-*.en.gz'. "
+    help="Text file; with --workers or --ray, a file name pattern such as 'part-*.en.gz'. "
     "Default: standard input, or a prompt.",
 )
 @click.option(
@@ -95,7 +95,7 @@ class Options(NamedTuple):
     "--workers",
     type=AT_LEAST_1,
     metavar="N",
-    help="Translate the files of a corpus, N at a time, each by one processor.",
+    help="Translate the files of a corpus in N processes, with one thread each.",
 )
 @ray("Translate the files")
 @click.option(
@@ -105,15 +105,24 @@ class Options(NamedTuple):
     "and text at a prompt.",
 )
 @click.option(
-    "--keep", type=TEXT_FILE, metavar="F", help="Words of whole texts to keep, one per line."
+    "--keep",
+    type=TEXT_FILE,
+    metavar="F",
+    help="File of words to leave untranslated, one per line. For whole texts only.",
 )
 @beam_size
 @length_penalty
 @click.option(
-    "--n-best", type=AT_LEAST_1, default=1, metavar="K", help="Print the K best, always K lines."
+    "--n-best",
+    type=AT_LEAST_1,
+    default=1,
+    metavar="K",
+    help="Print the K best translations of each sentence, always K lines per sentence.",
 )
 @click.option("--scores", is_flag=True, help="Print score, tab, translation.")
-@click.option("--alignments", is_flag=True, help="Add a tab and the aligned words, as 0-0 1-2.")
+@click.option(
+    "--alignments", is_flag=True, help="Append a tab and the word alignment, such as 0-0 1-2."
+)
 @languages()
 def translate(**values: object) -> None:
     """Translate lines, a whole text, or the files of a corpus.
@@ -140,10 +149,11 @@ def translate(**values: object) -> None:
 
 
 def _checked_format(options: Options, is_typed: bool) -> str:
-    """Return the format of the input: lines, or a text where somebody types.
+    """Return the format of the input: "lines", or "text" by default at an interactive prompt.
 
     Raises:
-        ValueError: An option of lines is given for a whole text, or an option of texts for lines.
+        ValueError: An option for lines is used with a whole text, or an option for whole texts with
+            lines.
     """
     lines_only = list(filter(_is_given, LINES_ONLY))
     is_text = options.keep or (is_typed and not lines_only)
@@ -167,12 +177,12 @@ def _spelled(name: str) -> str:
 
 
 def _check_export_options(export: str) -> None:
-    """Raise ValueError for an option that only a run directory has."""
+    """Raise ValueError for an option that requires a run directory."""
     for name in ("alignments", "length_penalty", "languages"):
         if _is_given(name):
             raise ValueError(
-                f"{_spelled(name)} needs a run directory, and {export} is an export; leave it out, "
-                "or give the run"
+                f"{_spelled(name)} requires a run directory, and {export} is an export; leave "
+                "it out, or pass the run"
             )
 
 
@@ -186,7 +196,10 @@ def _translate_lines(options: Options, is_typed: bool) -> None:
         Progress(output) as progress,
     ):
         if is_typed:
-            print("One sentence per line; an empty line or Ctrl-D ends.", file=sys.stderr)
+            print(
+                "Enter one sentence per line. To finish, press Ctrl-D or enter an empty line.",
+                file=sys.stderr,
+            )
             for line in typed_lines():
                 for lines in stream([line], progress.advance):
                     output.writelines(lines)
@@ -198,7 +211,7 @@ def _translate_lines(options: Options, is_typed: bool) -> None:
 
 @contextmanager
 def _line_stream(options: Options, is_typed: bool) -> Iterator[LineStream]:
-    """Yield a function that translates lines by the run or by the export."""
+    """Yield a function that translates lines with the run or the export."""
     if is_run(options.run):
         yield functools.partial(_lines_of_run, _loaded(options, is_typed), options)
     else:
@@ -234,7 +247,7 @@ def _lines_of_export(
 
 
 def _beam_size(options: Options, default: int) -> int:
-    """The beams of the search, which finds at least `--n-best` translations."""
+    """Return the beam size, raised to `--n-best` if necessary."""
     return max(options.beam_size or default, options.n_best)
 
 
@@ -273,7 +286,10 @@ def _translate_text(options: Options, format: str, is_typed: bool) -> None:
         Progress(output) as progress,
     ):
         if is_typed:
-            print("A line of text at a time; an empty line or Ctrl-D ends.", file=sys.stderr)
+            print(
+                "Enter one line of text at a time. To finish, press Ctrl-D or enter an empty line.",
+                file=sys.stderr,
+            )
             for line in typed_lines():
                 print(texts.translate(line, format), file=output, flush=True)
         else:
@@ -289,7 +305,7 @@ def _translate_text(options: Options, format: str, is_typed: bool) -> None:
 def _text_translator(
     options: Options, keep: Sequence[str], is_typed: bool
 ) -> Iterator[TextTranslator]:
-    """Yield the translator of whole texts by the run, with its alignments, or by the export."""
+    """Yield a translator of whole texts that uses the run (with alignments) or the export."""
     if is_run(options.run):
         translator = _loaded(options, is_typed)
         from tfformer.explain.alignment import nearest_targets
@@ -331,7 +347,7 @@ def _opened(options: Options, is_typed: bool) -> Engine:
 
 @contextmanager
 def _loading(options: Options, is_typed: bool) -> Iterator[None]:
-    """Say at a prompt that the block loads a model, and on a terminal where it computes."""
+    """At a prompt, print that the model is loading; on a terminal, also print the device."""
     with Steps(sys.stderr if is_typed else None)(f"loading {options.run}"):
         yield
     if sys.stderr.isatty():
@@ -342,7 +358,7 @@ def _loading(options: Options, is_typed: bool) -> Iterator[None]:
 
 
 def _translate_corpus(options: Options) -> None:
-    """Translate the files of a corpus into a folder; files that are there are done."""
+    """Translate the files of a corpus into a folder, except those that are already translated."""
     pattern, folder = _checked_files(options)
     from tfformer.engines import find_artifact
 
@@ -356,7 +372,7 @@ def _translate_corpus(options: Options) -> None:
     if workers > len(parts):
         raise ValueError(
             f"--workers {workers} is more than the {counted(len(parts), 'file')} of {pattern}; "
-            "give fewer, or split the files"
+            "use fewer, or split the files"
         )
     settings = {"model": model.digest, "beam_size": model.beam_size}
     with job_folder(folder, settings):
@@ -365,15 +381,19 @@ def _translate_corpus(options: Options) -> None:
 
 
 def _checked_files(options: Options) -> tuple[str, str]:
-    """Return the pattern and the folder; raise ValueError for an option that a corpus lacks."""
+    """Return the pattern and the folder; raise ValueError for an option that corpora lack."""
     if options.input is None or options.output is None:
-        raise ValueError("--workers and --ray translate files: give --input PATTERN --output DIR")
-    whole_texts = ("keep", "format", "languages")
-    for name in (*LINES_ONLY, "length_penalty", *whole_texts):
+        raise ValueError("--workers and --ray translate files: pass --input PATTERN --output DIR")
+    for name in (*LINES_ONLY, "keep", "format"):
         if _is_given(name):
             raise ValueError(
-                f"{_spelled(name)} cannot be used with --workers and --ray; leave it out, or "
-                "export the run with it and give the export"
+                f"{_spelled(name)} cannot be used with --workers or --ray; leave it out"
+            )
+    for name in ("length_penalty", "languages"):
+        if _is_given(name):
+            raise ValueError(
+                f"{_spelled(name)} cannot be used with --workers or --ray; export the run with it, "
+                "and translate with the export"
             )
     return options.input, options.output
 

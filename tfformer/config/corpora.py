@@ -56,13 +56,13 @@ def _corpus(item: Any, setting: str) -> Corpus:
     files = text if isinstance(text, list) else [text]
     if not values.keys() <= KEYS or not all(isinstance(file, str | Path) for file in files):
         raise ValueError(
-            f"{setting} has the corpus {reprlib.repr(item)}; give a file, a list of its two files, "
+            f"{setting} has the corpus {reprlib.repr(item)}; use a file, a list of its two files, "
             "or {text: ..., weight: ...}"
         )
     if weight is None:
         return Corpus(text)
     if type(weight) not in (int, float) or not 0 < weight <= 10**9:
         raise ValueError(
-            f"{setting} has the weight {reprlib.repr(weight)}; give a number above 0, up to 1e9"
+            f"{setting} has the weight {reprlib.repr(weight)}; use a number above 0, up to 1e9"
         )
     return Corpus(text, float(weight))

@@ -120,7 +120,7 @@ class Dialect(Section):
             return value
         if value not in DIALECTS:
             raise ValueError(
-                f"the dialect {value!r} is not known; give {', '.join(DIALECTS)}, or a mapping of "
+                f"the dialect {value!r} is not known; use {', '.join(DIALECTS)}, or a mapping of "
                 "the fields that differ from the paper"
             )
         return dict(DIALECTS[value])

@@ -241,7 +241,7 @@ class TrainingConfig(Section):
     optimizer: Literal["adam", "adamw", "muon"] = "adam"  # section 5.3; muon often needs less time
     weight_decay: float = Field(0.0, ge=0, le=1)  # of matrices, per update, times the rate
     # warmup: equation 3; inverse_sqrt: the same with learning_rate as its peak; linear: from
-    # learning_rate to 0 at the end of the training.
+    # learning_rate to 0 at the end of training.
     schedule: Literal["warmup", "inverse_sqrt", "linear"] = "warmup"
     learning_rate: float | None = Field(None, ge=0, le=1000)  # the peak; warmup computes its own
     warmup_steps: int = Field(4000, ge=1, le=MOST)  # updates of rising rate; section 5.3

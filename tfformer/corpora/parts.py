@@ -60,7 +60,7 @@ def find_parts(pattern: str, folder: str | Path) -> list[Part]:
     matches = [source for (source,) in matching_files([Path(pattern)])]
     sources = [source for source in matches if not source.is_dir()]
     if not sources:
-        raise FileNotFoundError(f"{pattern} is a folder; give a pattern of files, in quotes")
+        raise FileNotFoundError(f"{pattern} is a folder; use a file name pattern, in quotes")
     names: dict[str, Path] = {}
     for source in sources:
         check_regular(source)
@@ -69,7 +69,7 @@ def find_parts(pattern: str, folder: str | Path) -> list[Part]:
         if source.name in (JOB, LOCK) or source.name.endswith(BAD_LINES):
             raise ValueError(
                 f"{source} has the name of a file that a job writes beside its translations; "
-                "rename it, or give a pattern that leaves it out"
+                "rename it, or use a pattern that leaves it out"
             )
         if source.name in names:
             raise ValueError(

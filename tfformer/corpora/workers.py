@@ -114,7 +114,7 @@ class Outcomes:
             names = ", ".join(str(part.source) for part in self._lost)
             raise WorkersError(
                 f"{MAX_DEATHS} workers died at each of {names}; see whether the machine's memory "
-                "is enough, or give fewer --workers"
+                "is enough, or use fewer --workers"
             )
 
     def with_those_under_way(self, counts: Iterable[Counts]) -> Counts:
@@ -130,7 +130,7 @@ class Outcomes:
         elif now - self._since > MAX_SILENCE:
             raise WorkersError(
                 f"no sentence was translated for {MAX_SILENCE} seconds; what is done stays: look "
-                "at the load, the memory and the free processors, then give the same command again"
+                "at the load, the memory and the free processors, then run the same command again"
             )
         return sums
 

@@ -1,4 +1,4 @@
-"""Ids to batches: rows of similar length together, shuffled by a seed."""
+"""Group rows of similar length into batches and shuffle the batches with a seed."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 FIRST_DRAWS = 4  # draws of a mixture; the largest decides how many batches an epoch has
-MOST_DRAWS = 20  # of an epoch; most first or second draws fit into that number of batches
+MOST_DRAWS = 20  # maximum draws per epoch; usually the first or second draw fits
 T = TypeVar("T")
-MULTIPLE = 8  # of the sizes of packed batches, which GPUs multiply fastest
+MULTIPLE = 8  # sizes of packed batches are multiples of 8, which are fastest on GPUs
 Batch = tuple[dict[str, np.ndarray] | np.ndarray, np.ndarray, np.ndarray]  # inputs, labels, weights
 
 
@@ -62,7 +62,8 @@ def token_batches(
 ) -> Iterator[list[int]]:
     """Yield the indices of rows whose padded batch has at most `batch_tokens` tokens.
 
-    `order` lists the rows by ascending length; a longer row is a batch by itself.
+    `order` lists the rows by ascending length. A row longer than `batch_tokens` forms a batch by
+    itself.
 
     Example:
         >>> list(token_batches([0, 1, 2], lengths=[1, 2, 3], batch_tokens=4))
@@ -84,9 +85,9 @@ def snake_order(
     """Return the indices of pairs, (pairs,) int64, so that neighbours have similar lengths.
 
     Pairs are sorted by their longer side, longest first, as that side decides how many pairs fit
-    into a batch. Pairs with equal longer sides are sorted by the difference of their sides,
-    ascending and descending alternately, so that the shorter side does not jump. `ties` (pairs,)
-    orders equal pairs.
+    into a batch. Pairs whose longer sides are equally long are sorted by the difference between
+    their sides. The direction alternates between ascending and descending, so that the length of
+    the shorter side changes gradually. `ties` (pairs,) orders equal pairs.
     """
     longer = np.maximum(source_lengths, target_lengths)
     upwards = np.where(longer % 2, 1, -1)
@@ -98,10 +99,11 @@ def order_by_length(
 ) -> np.ndarray:
     """Order rows as `snake_order` does, with random ties, in 12 bytes per row.
 
-    A counting sort by the longer side comes first, then each length is ordered separately.
+    A counting sort groups the rows by their longer side, and then each group is sorted separately.
     """
     counts = length_counts(text, rows)
-    stops = np.cumsum(counts[::-1])[::-1]  # of each length; the longest comes first
+    # The end of each length's rows in `order`, which begins with the longest rows.
+    stops = np.cumsum(counts[::-1])[::-1]
     free = stops - counts
     order = np.empty(len(rows), np.promote_types(np.int32, np.min_scalar_type(-text.kept)))
     ties = np.empty(len(rows))
@@ -110,7 +112,8 @@ def order_by_length(
         longer = _longer(text, block)
         ascending = np.argsort(longer, kind="stable")
         longer = longer[ascending]
-        rank = np.arange(len(block)) - np.searchsorted(longer, longer)  # among its length
+        # The index of each row among the rows of equal length.
+        rank = np.arange(len(block)) - np.searchsorted(longer, longer)
         places = free[longer] + rank
         order[places] = block[ascending]
         ties[places] = drawn[ascending]
@@ -123,7 +126,7 @@ def order_by_length(
 
 
 def length_counts(text: EncodedText, rows: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Count the rows by the tokens of their longer side, (longest + 1,)."""
+    """Count the rows per length of the longer side, (longest + 1,)."""
     counts = np.zeros(1, np.int64)
     for block in _blocks(rows):
         block_counts = np.bincount(_longer(text, block), minlength=len(counts))
@@ -142,7 +145,7 @@ def _longer(text: EncodedText, rows: np.ndarray) -> np.ndarray:
 
 
 def _descending(counts: np.ndarray) -> np.ndarray:
-    """The lengths that `length_counts` has counted, the longest first, (rows,) int32."""
+    """Expand the result of `length_counts` into a list of lengths, longest first, (rows,) int32."""
     lengths = np.arange(len(counts), dtype=np.int32)
     return np.repeat(lengths[::-1], counts[::-1])
 
@@ -186,14 +189,15 @@ def plan_batches(longer_lengths: np.ndarray, batch_tokens: int) -> list[tuple[in
 def plan_steps(longer_lengths: np.ndarray, batch_tokens: int, steps: int) -> list[tuple[int, int]]:
     """Divide rows as `plan_batches` does, but into exactly `steps` batches.
 
-    All epochs need the same number of batches, even if each segments the text differently and has
-    other lengths. `batch_tokens` is raised until `steps` batches suffice; if there are then fewer,
-    the largest are halved. Fewer rows than steps raise ValueError.
+    All epochs need the same number of batches, even if each epoch segments the text differently and
+    so has different lengths. `batch_tokens` is raised until at most `steps` batches are needed. If
+    this leaves fewer than `steps` batches, the largest batches are halved. Fewer rows than steps
+    raise ValueError.
     """
     rows = len(longer_lengths)
     if rows < steps:
         raise ValueError(
-            f"{rows:,} rows cannot make {steps:,} batches; give more text or fewer steps"
+            f"{rows:,} rows are too few for {steps:,} batches; use more text or fewer steps"
         )
     # The number of batches falls as the budget grows: bisect on its negative for the smallest
     # budget that needs at most `steps`.
@@ -233,21 +237,24 @@ class Batches:
     """Deterministic batches of rows of similar length.
 
     Batch n depends only on the text, `batch_tokens`, `seed`, `shares` and n, so training can resume
-    at any step. Every epoch has each row once, or a mixture of the corpora, and the same number of
-    batches. Their order, and the choice among equally long rows, change with the epoch.
+    at any step. Every epoch has the same number of batches and contains each row once or, with
+    `shares`, a mixture of the corpora. The order of the batches, and the grouping of equally long
+    rows, change from epoch to epoch.
 
     Args:
         text: The encoded text.
         batch_tokens: Maximum number of tokens on each side of a batch, padding included.
         seed: Seed of the shuffling: which rows share a batch, and the order of the batches.
-        text_of_epoch: Returns the text of an epoch, if each epoch segments it again. A batch may
-            then need a few tokens more than `batch_tokens`, and another process draws other
-            segmentations.
-        shares: The share of each of `text.corpora` in an epoch, which `rows_by_shares` draws, again
-            if the batches would pass `batch_tokens`; the sum is 1.
+        text_of_epoch: Function that returns the text of an epoch; needed if each epoch segments the
+            text differently. A batch may then exceed `batch_tokens` by a few tokens, and a
+            different process draws different segmentations.
+        shares: The share of each of `text.corpora` in an epoch; the shares sum to 1.
+            `rows_by_shares` draws the rows, and draws again if the batches would exceed
+            `batch_tokens`.
         packed: Put several rows, one after the other, into each row of a batch (`packing`). All
             batches then have one shape, which XLA compiles once, and their rows are drawn at
-            random. An epoch of another segmentation that needs more rows has a shape of its own.
+            random. If another segmentation of the text needs more rows, that epoch's batches have a
+            different shape.
 
     Attributes:
         steps_per_epoch: Batches in an epoch.
@@ -302,7 +309,7 @@ class Batches:
 
     @functools.cached_property
     def padding_share(self) -> float:
-        """Share of padding among all positions of the first epoch; about that of any."""
+        """Fraction of the first epoch's positions that is padding. Other epochs are similar."""
         text, order, plan, _ = self._epoch(0)
         starts, stops = np.sort(plan, axis=0).T
         tokens = positions = 0
@@ -317,7 +324,7 @@ class Batches:
 
     def report(self) -> str:
         """Say in one line how many batches there are and how much of them is padding."""
-        return f"{self.steps_per_epoch:,} batches an epoch, {self.padding_share:.1%} padding"
+        return f"{self.steps_per_epoch:,} batches per epoch, {self.padding_share:.1%} padding"
 
     def batch(self, step: int) -> Batch:
         """Return the batch of a step, counted from 0 through all epochs.
@@ -373,7 +380,7 @@ class Batches:
         return self._of_steps(tf.data.Dataset.counter(first_step))
 
     def dataset_of_epochs(self) -> tf.data.Dataset:
-        """Make a dataset of one epoch, the next one at each pass."""
+        """Make a dataset that contains one epoch; each pass over it yields the next epoch."""
         import tensorflow as tf
 
         steps = self.steps_per_epoch
@@ -391,8 +398,8 @@ class Batches:
         """Map a dataset of step numbers to batches.
 
         `Dataset.from_generator` is avoided: its first use in a process sets malloc's
-        M_MMAP_THRESHOLD to 128 KiB, every larger tensor is then mapped from the system again, and
-        training takes a quarter more processor time (TensorFlow 2.21, `ApplyPython311MemoryPatch`).
+        M_MMAP_THRESHOLD to 128 KiB. malloc then maps fresh memory for every larger tensor, and
+        training takes 25% more CPU time (TensorFlow 2.21, `ApplyPython311MemoryPatch`).
         """
         import tensorflow as tf
 
@@ -417,9 +424,10 @@ class Batches:
         return steps.map(batch).prefetch(2).with_options(options)
 
     def _rows_of(self, epoch: int) -> Sequence[int] | np.ndarray:
-        """Return the numbers of an epoch's rows, each as often as it is to come.
+        """Return the row numbers of an epoch; a row that occurs several times is repeated.
 
-        A mixture is drawn again until its batches keep to `batch_tokens`.
+        A mixture is redrawn, at most `MOST_DRAWS` times, until its batches fit within
+        `batch_tokens`.
         """
         for attempt in range(MOST_DRAWS):
             rows = self._draw(epoch, attempt)
@@ -540,10 +548,10 @@ def _texts_of(dataset: tf.data.Dataset) -> Iterator[SentencePair]:
 
 
 def _checked(pairs: Iterable[SentencePair]) -> Iterator[SentencePair]:
-    """Yield the pairs, or raise ValueError for the first that is none."""
+    """Yield the pairs; raise ValueError at the first element that is not a pair."""
     if isinstance(pairs, str | PathLike):
         raise ValueError(
-            f"pairs={str(pairs)!r} is a path; give pairs of texts, such as "
+            f"pairs={str(pairs)!r} is a path; pass pairs of texts, such as "
             "tfformer.data.sources.read_pairs(...)"
         )
     for number, pair in enumerate(pairs, start=1):

@@ -201,7 +201,7 @@ def check_pairs(sources: Sentences, targets: Sentences) -> None:
     """Raise ValueError where there are not as many targets as sources."""
     if len(sources) != len(targets):
         raise ValueError(
-            f"{len(sources)} sources and {len(targets)} targets do not make pairs; give one for "
+            f"{len(sources)} sources and {len(targets)} targets do not make pairs; pass one for "
             "each"
         )
 
@@ -354,7 +354,7 @@ def encode_corpora(
     sides = collect(itertools.chain([nothing], parts()))
     encoded = EncodedText(sides, max_length, dropped_empty, dropped_long, tuple(kept))
     if not encoded.kept:
-        raise ValueError(f"no text is left: {encoded.report()}; give more text or raise max_length")
+        raise ValueError(f"no text is left: {encoded.report()}; use more text or raise max_length")
     return encoded
 
 

@@ -82,7 +82,7 @@ def read_pairs(
         pairs = itertools.chain.from_iterable(_tsv_pairs(path) for (path,) in parts)
     else:
         raise ValueError(
-            f"data source {source!r} has none of the known forms; give [SOURCE_FILE, TARGET_FILE], "
+            f"data source {source!r} has none of the known forms; use [SOURCE_FILE, TARGET_FILE], "
             "FILE.tsv, tfds:NAME@SPLIT or phrasebook:SPLIT"
         )
     return _at_least_one(pairs, source, "sentence pair")
@@ -112,7 +112,7 @@ def read_sentences(
     name = str(source)
     if not isinstance(source, str | Path) or name.endswith(TSV):
         raise ValueError(
-            f"data source {source!r} has two sides, but a language model reads one text; give "
+            f"data source {source!r} has two sides, but a language model reads one text; use "
             "FILE, [{text: FILE}, {text: FILE}], tfds:NAME@SPLIT or phrasebook:SPLIT"
         )
     if name.startswith("tfds:"):
@@ -205,7 +205,7 @@ def lines_of_bytes(stream: Bytes, name: str) -> Iterator[bytes]:
             return
         if len(line) > MAX_LINE:
             raise ValueError(
-                f"{name}, line {number}: has more than {MAX_LINE:,} bytes; give a text with line "
+                f"{name}, line {number}: has more than {MAX_LINE:,} bytes; use a text with line "
                 "ends"
             )
         yield line
@@ -228,7 +228,7 @@ def _text(line: bytes, origin: str) -> str:
 def _at_least_one(rows: Iterator[R], source: object, unit: str) -> Iterator[R]:
     first = next(rows, None)
     if first is None:
-        raise ValueError(f"data source {source!r} is empty; give at least one {unit}")
+        raise ValueError(f"data source {source!r} is empty; it needs at least one {unit}")
     yield first
     yield from rows
 
@@ -243,7 +243,7 @@ def _aligned_pairs(source_path: Path, target_path: Path) -> Iterator[SentencePai
     if source_count != target_count:
         raise ValueError(
             f"{source_path} has {source_count:,} lines and {target_path} {target_count:,}, but "
-            "line n of one must translate line n of the other; give two files of the same length"
+            "line n of one must translate line n of the other; use two files of the same length"
         )
 
 
@@ -269,7 +269,7 @@ def _tfds_rows(
         dataset = builder.as_dataset(split=own_split or split)
     except ValueError as error:
         raise ValueError(
-            f"TFDS dataset {name!r} has no split {own_split or split!r}; give one of "
+            f"TFDS dataset {name!r} has no split {own_split or split!r}; choose one of "
             f"{', '.join(builder.info.splits)}"
         ) from error
     for number, row in enumerate(tfds.as_numpy(dataset), start=1):
@@ -315,12 +315,12 @@ def _tfds_languages(info: Any, languages: tuple[str, ...] | None, sides: int) ->
     count = {1: "one", 2: "two"}[sides]
     if chosen is None:
         raise ValueError(
-            f"TFDS dataset {info.name!r} names no source and target; give languages, {count} of "
+            f"TFDS dataset {info.name!r} names no source and target; set languages, {count} of "
             f"{known}"
         )
     if len(chosen) != sides or not set(chosen) <= set(known):
         raise ValueError(
-            f"languages {list(chosen)} do not fit TFDS dataset {info.name!r}; give {count} of "
+            f"languages {list(chosen)} do not fit TFDS dataset {info.name!r}; choose {count} of "
             f"{known}"
         )
     return tuple(chosen)
@@ -336,7 +336,7 @@ def _phrasebook_sentences(split: str, languages: tuple[str] | None) -> Iterator[
     chosen = list(languages or [])
     if chosen not in (["en"], ["de"]):
         raise ValueError(
-            f"languages {chosen} do not choose a side of the phrasebook; give [en] or [de]"
+            f"languages {chosen} do not choose a side of the phrasebook; use [en] or [de]"
         )
     return ((pair[chosen == ["de"]],) for pair in _phrasebook_pairs(split))
 

@@ -188,7 +188,7 @@ def _open(entry: Path, key: dict[str, Any], names: Sequence[str]) -> EncodedText
             tuple(values["corpora"]),
         )
         if text.digest != values["ids"]:
-            raise ValueError("its ids have another digest than when they were written")
+            raise ValueError("its ids do not match their digest")
     except (OSError, ValueError, tokenize.TokenError) as error:  # NumPy's, of a damaged header
         raise ValueError(
             f"{entry} is no whole text cache ({error}); delete this folder, and the next training "
@@ -204,7 +204,7 @@ def _manifest(entry: Path) -> dict[str, Any]:
     values = parse_json(read_text(entry / MANIFEST))
     digest = values.pop("digest", None) if isinstance(values, dict) else None
     if not isinstance(values, dict) or digest != digest_of_values(values):
-        raise ValueError(f"{MANIFEST} has another digest than when it was written")
+        raise ValueError(f"{MANIFEST} does not match its digest")
     return values
 
 

@@ -89,7 +89,7 @@ class Tokenizer:
     ) -> Tokenizer:
         """Learn a vocabulary from sentences.
 
-        The same sentences and arguments give the same bytes.
+        The same sentences and arguments result in the same bytes.
 
         Args:
             texts: Sentences, read once. SentencePiece ignores sentences of more than 4,192 bytes
@@ -417,7 +417,7 @@ def _check_training_settings(vocab_size: int, model_type: str, character_coverag
     if require_size("vocab_size", vocab_size) <= END_ID + 1:
         raise ValueError(
             f"vocab_size is {vocab_size}, but padding, unknown, start and end alone take "
-            f"{END_ID + 1}; give a larger one, such as 8000"
+            f"{END_ID + 1}; use a larger one, such as 8000"
         )
     if not 0.98 <= character_coverage <= 1.0:
         raise ValueError(
@@ -434,7 +434,7 @@ def _check_symbols(symbols: Sequence[str]) -> None:
                 f"{', '.join(SPECIAL_PIECES)}; choose another, such as '⟦1⟧'"
             )
         if symbol in symbols[:number]:
-            raise ValueError(f"the symbol {symbol!r} is given twice; give each once")
+            raise ValueError(f"the symbol {symbol!r} is given twice; list each symbol once")
 
 
 def _is_fast_tokenizer_exact(model: bytes) -> bool:
@@ -505,7 +505,7 @@ def _explain_training_error(message: str, vocab_size: int) -> str:
     if too_high := re.search(r"Vocabulary size too high .* <= (\d+)", message):
         return (
             f"vocab_size {vocab_size} is larger than these sentences support, at most "
-            f"{too_high[1]}; set it to {too_high[1]} or less, or give more text"
+            f"{too_high[1]}; set it to {too_high[1]} or less, or use more text"
         )
     if too_low := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return (
@@ -513,7 +513,7 @@ def _explain_training_error(message: str, vocab_size: int) -> str:
             f"{too_low[1]}; set it to {too_low[1]} or more, or lower character_coverage"
         )
     if "sentences_.empty()" in message or "all_chars_count" in message:
-        return "there is no text to train a tokenizer on; give sentences that are not all empty"
+        return "there is no text to train a tokenizer on; use sentences that are not all empty"
     return f"SentencePiece cannot train on these sentences; correct what it names: {message}"
 
 

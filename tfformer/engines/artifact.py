@@ -112,7 +112,7 @@ def find_artifact(path: str | Path, beam_size: int | None = None) -> Artifact:
     if exported is None:
         raise ValueError(f"{folder} is an export of a language model, which does not translate")
     if format == "saved_model" and GREEDY not in manifest["signatures"]:
-        raise ValueError(f"{folder} takes no text; export the run again without --no-text")
+        raise ValueError(f"{folder} does not accept text; export the run again without --no-text")
     if format != "ctranslate2" and beam_size not in (None, 1, exported):
         raise ValueError(
             f"{folder} has {_searches(exported)}; leave out --beam-size {beam_size}, or export the "
@@ -164,7 +164,7 @@ def _located(path: str | Path) -> tuple[str, str]:
         return format, str(version.absolute())
     if (folder.path / SAVED_MODEL).is_file():
         return "saved_model", folder.absolute()
-    raise ValueError(f"{folder} is neither a run directory nor an export; give one of them")
+    raise ValueError(f"{folder} is neither a run directory nor an export; pass one of them")
 
 
 def _opened(format: str, folder: str, threads: int | None) -> Engine:

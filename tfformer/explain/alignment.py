@@ -144,7 +144,8 @@ def alignment_error_rate(predicted: Sequence[Alignment], known: Sequence[Alignme
     total = sum(len(a) + len(s) for a, s in pairs)
     if not total:
         raise ValueError(
-            "there is no link in these alignments, and so no error rate; give sentences with some"
+            "these alignments have no link, so their error rate is undefined; pass sentences "
+            "with links"
         )
     return 1 - 2 * sum(len(a & s) for a, s in pairs) / total
 

@@ -231,7 +231,7 @@ def _labelled(
 def _check_not_blank(sentences: EncodedSentences) -> None:
     if not all(sentences.ids):
         raise ValueError(
-            "a sentence is blank, and there is no attention in it; give one with words"
+            "a sentence is blank, and so there is no attention; pass sentences with words"
         )
 
 

@@ -174,7 +174,7 @@ def _names(tensors: Mapping[str, Any]) -> str:
 
 def _checks(manifest: Mapping[str, Any]) -> list[str]:
     lines = [
-        f"- `{name}`: {one['identical']} of {one['sentences']} samples give the run's own text."
+        f"- `{name}`: {one['identical']} of {one['sentences']} samples match the run's text."
         for name, one in manifest["parity"].items()
     ]
     if bleu := manifest.get("bleu"):

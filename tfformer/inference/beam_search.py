@@ -234,12 +234,12 @@ def _top_continuations(
     beam_size = scores.shape[1]  # N
     per_beam = min(count, logits.shape[-1])  # no beam contributes more than `count` tokens
     top_logits, tokens = top_k(without(logits, suppressed), per_beam)  # (B * N, per_beam)
-    likeliest = tokens[:, 0]
+    best = tokens[:, 0]
     if suppressed is not None:  # it may itself be the most likely token
-        likeliest = argmax(logits)
+        best = argmax(logits)
     log_probs = top_logits
     if not are_log_probs:
-        log_probs -= log_sum_exp(logits, likeliest)[:, tf.newaxis]
+        log_probs -= log_sum_exp(logits, best)[:, tf.newaxis]
     log_probs = tf.reshape(log_probs, [sentences, beam_size, per_beam])
     candidates = log_probs + scores[:, :, tf.newaxis]  # (B, N, per_beam)
     candidates = tf.reshape(candidates, [sentences, beam_size * per_beam])

@@ -103,7 +103,7 @@ def _metric(tokenize: str) -> "sacrebleu.BLEU":
     except OSError as error:
         raise ValueError(
             f"BLEU's tokenizer {tokenize} needs a model, which sacreBLEU could not fetch "
-            f"({error}); give it a network once, or set training.bleu_tokenizer=char"
+            f"({error}); connect to a network once, or set training.bleu_tokenizer=char"
         ) from error
 
 

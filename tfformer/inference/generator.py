@@ -89,7 +89,7 @@ class Generator(TextModel):
         if tokenizer.vocab_size != model.vocab_size:
             raise ValueError(
                 f"a tokenizer of {tokenizer.vocab_size} pieces does not fit a model for "
-                f"{model.vocab_size}; give the tokenizer that the model was trained with"
+                f"{model.vocab_size}; pass the tokenizer that the model was trained with"
             )
         self.model = model
         self.tokenizers = Tokenizers(tokenizer, tokenizer)
@@ -104,7 +104,7 @@ class Generator(TextModel):
         """Load the run directory of a language model, with its best weights.
 
         Args:
-            run: The folder that the training of a language model wrote.
+            run: The run directory of a language model.
 
         Raises:
             FileNotFoundError: The folder, or a file in it, is missing.
@@ -193,7 +193,7 @@ class Generator(TextModel):
                 f"{encoded.max_tokens} tokens, the model's limit"
             )
             if not kept:
-                raise ValueError(f"{too_long}; give shorter lines")
+                raise ValueError(f"{too_long}; use shorter lines")
             warnings.warn(f"{too_long}, and were left out", stacklevel=2)
         nats = -math.fsum(self.log_prob(encoded.take(kept)))
         size = sum(len(sentences[n].encode()) + 1 for n in kept)  # in bytes

@@ -151,7 +151,7 @@ def _named(tokens: tf.Tensor, is_named: tf.Tensor, logits: tf.Tensor) -> tf.Tens
     return tf.scatter_nd(places, tf.cast(is_named, tf.int32), tf.shape(logits)) > 0
 
 
-def log_sum_exp(logits: tf.Tensor, likeliest: tf.Tensor) -> tf.Tensor:
+def log_sum_exp(logits: tf.Tensor, best: tf.Tensor) -> tf.Tensor:
     """Return log(sum(exp(logits))) of each row, (R,), given the id of its largest logit.
 
     It is x - log(softmax(x)) of any logit x, and exact for the largest, whose softmax is at least 1
@@ -159,9 +159,9 @@ def log_sum_exp(logits: tf.Tensor, likeliest: tf.Tensor) -> tf.Tensor:
 
     Example:
         >>> logits = tf.math.log([[1.0, 4.0, 3.0]])
-        >>> float(tf.exp(log_sum_exp(logits, likeliest=tf.constant([1])))[0])
+        >>> float(tf.exp(log_sum_exp(logits, best=tf.constant([1])))[0])
         8.0
     """
-    largest = tf.gather(logits, likeliest, batch_dims=1)  # (R,)
-    probability = tf.gather(tf.nn.softmax(logits), likeliest, batch_dims=1)  # (R,)
+    largest = tf.gather(logits, best, batch_dims=1)  # (R,)
+    probability = tf.gather(tf.nn.softmax(logits), best, batch_dims=1)  # (R,)
     return largest - tf.math.log(probability)

@@ -1,4 +1,4 @@
-"""Greedy search and sampling over token ids in the graph, and what beam search shares with them.
+"""Greedy search and sampling over token ids in the graph, and helpers shared with beam search.
 
 A search takes a step function, see `StepFn`, in place of a model. `step` is the number of tokens
 appended so far; the step function turns it into a position of the model.
@@ -33,8 +33,8 @@ class StepFn(Protocol):
         Args:
             ids: (R,) int32, the last token of each row; the start token at step 0.
             step: () int32, number of tokens appended so far.
-            state: A nest of tensors, such as a cache. Its first axis is the rows, unless
-                `beam_search` has another `reorder`.
+            state: A nest of tensors, such as a cache. The first axis of each tensor indexes rows,
+                unless `beam_search` is passed a custom `reorder`.
 
         Returns:
             Logits (R, V) of the next token, and the new state.
@@ -46,12 +46,13 @@ class Rounds(NamedTuple):
 
     A round ends when the state is full or half of its sentences are finished. A full state is then
     doubled. Finished sentences are dropped, so that no step computes more than twice the rows that
-    it needs. Within a round all shapes are fixed, as runtimes such as LiteRT plan their work again
-    whenever a shape may change.
+    it needs. Within a round all shapes are fixed, because runtimes such as LiteRT re-plan whenever
+    a shape may change.
 
     Attributes:
         capacity: `capacity(state)` is the number of steps that fit into a state, () int32.
-        enlarged: `enlarged(state, times)` is the same state with `times` its capacity, 1 or 2.
+        enlarged: `enlarged(state, times)` is the same state with its capacity multiplied by
+            `times`, which is 1 or 2.
         kept: `kept(state, sentences)` is the state of the sentences with these numbers, (B,) int32.
     """
 
@@ -106,10 +107,10 @@ def greedy_search(
         capacity: The length L of the ids; by default the largest of `max_lengths`. A Python int
             makes every shape static.
         suppressed: The id of a token that is never chosen; the other probabilities do not change.
-        rule: `rule(logits, ids, step)` returns the logits (R, V) in place of the model's after the
-            tokens (R, L), of which `step` are written.
-        rounds: How the state grows and drops rows; by default it has room for all steps and keeps
-            its shape.
+        rule: `rule(logits, ids, step)` returns logits (R, V) that replace the model's. `ids` (R, L)
+            contains the first `step` tokens of each row.
+        rounds: How the state grows and drops rows. By default the state must have capacity for all
+            steps, and its shape is fixed.
 
     Returns:
         One hypothesis per sentence; its score is the log-probability without a length penalty.
@@ -159,8 +160,8 @@ def sample(
         seed: From 0 to 2^31 - 1; the same seed draws the same tokens.
         temperature: Above 0; values near 0 approach greedy search.
         top_k: If above 0, only the k most likely tokens may be drawn (Fan et al. 2018).
-        top_p: If below 1, only the fewest tokens that together reach probability p (Holtzman et al.
-            2020).
+        top_p: If below 1, only the smallest set of tokens whose total probability reaches p may be
+            drawn (Holtzman et al. 2020).
         batch: Number of this batch. Batches with different numbers or seeds draw independently.
         rounds: As in `greedy_search`.
         suppressed: The id of a token that is never drawn.
@@ -193,7 +194,8 @@ def sample(
         logits = keep_top_p(keep_top_k(logits, top_k), top_p)
         key = tf.stack([tf.cast(seed, tf.int64), first_draw + tf.cast(step, tf.int64)])
         # The argmax of logits + Gumbel noise is a draw from softmax(logits).
-        shape = [all_rows, tf.shape(logits)[1]]  # a row's noise is the same whichever have left
+        # All rows draw, so that a row's noise does not depend on which other rows have finished.
+        shape = [all_rows, tf.shape(logits)[1]]
         uniform = tf.random.stateless_uniform(shape, key, minval=1e-30)  # log(0) would be -inf
         gumbel = -tf.math.log(-tf.math.log(tf.gather(uniform, rows)))
         return argmax(logits + gumbel)
@@ -207,8 +209,8 @@ def check_sampling(seed: int, temperature: float, top_k: int, top_p: float) -> N
         raise ValueError(f"seed={seed} must be at most {LARGEST_SEED}")
     if not (_is_number(temperature) and 0 < temperature < math.inf):
         raise ValueError(
-            f"temperature={temperature} must be a finite number above 0; for the likeliest token "
-            "at each step use greedy search"
+            f"temperature={temperature} must be a finite number above 0; to choose the "
+            "most likely token at each step, use greedy search"
         )
     require_size("top_k", top_k, least=0)
     if not (_is_number(top_p) and 0 < top_p <= 1):
@@ -220,12 +222,12 @@ def _is_number(value: float) -> bool:
 
 
 def number_or(value: Number | tf.Tensor, default: Number) -> Number:
-    """Return a number, or `default` for a tensor, whose value a graph does not know."""
+    """Return a number unchanged, and `default` for a tensor, whose value a graph does not know."""
     return default if tf.is_tensor(value) else value
 
 
 class _Sequences(NamedTuple):
-    """The state of greedy search and sampling: one sequence a row."""
+    """The state of greedy search and sampling: one sequence per row."""
 
     step: tf.Tensor  # () tokens appended so far
     row: tf.Tensor  # (R,) number of each sequence in the batch
@@ -234,7 +236,7 @@ class _Sequences(NamedTuple):
     ids: tf.Tensor  # (R, L) all tokens
     lengths: tf.Tensor  # (R,) tokens, the end token included
     scores: tf.Tensor  # (R,) log-probabilities in nats
-    max_lengths: tf.Tensor  # (R,) tokens that each sequence may have
+    max_lengths: tf.Tensor  # (R,) maximum tokens of each sequence
     state: Any  # the step function's, of R rows
 
     @property
@@ -272,8 +274,8 @@ def _decode_rows(
         if rule is not None:
             logits = rule(logits, sequences.ids, step)
         chosen = choose(logits, step, sequences.row)  # (R,)
-        likeliest = argmax(logits)  # (R,)
-        log_prob = tf.gather(logits, chosen, batch_dims=1) - log_sum_exp(logits, likeliest)
+        best = argmax(logits)  # (R,)
+        log_prob = tf.gather(logits, chosen, batch_dims=1) - log_sum_exp(logits, best)
         appended = tf.where(unfinished, chosen, PAD_ID)  # (R,)
         may_go_on = (appended != END_ID) & (step + 1 < sequences.max_lengths)  # (R,)
         after = sequences._replace(
@@ -309,7 +311,7 @@ def finish(
 ) -> Hypotheses:
     """Append tokens until all sentences are finished.
 
-    `append_token` returns a list with one element, the sequences with another token.
+    `append_token` returns a list with one element: the sequences, extended by one token.
     """
 
     def is_unfinished(live: Live) -> tf.Tensor:
@@ -321,9 +323,10 @@ def finish(
     def take_round(
         is_live: tf.Tensor, live: Live, finished: Hypotheses
     ) -> tuple[tf.Tensor, Live, Hypotheses]:
-        """Go on with the live sentences; `is_live` (B,) says of all which they are."""
+        """Continue the live sentences, which `is_live` (B,) marks in the batch."""
         live = _one_round(live, append_token, rounds)
-        number = tf.maximum(tf.cumsum(tf.cast(is_live, tf.int32)) - 1, 0)  # (B,) among the live
+        # The index (B,) of each sentence among the live sentences.
+        number = tf.maximum(tf.cumsum(tf.cast(is_live, tf.int32)) - 1, 0)
         finished = _replaced(finished, is_live, gather_rows(live.found, number))
         is_live &= tf.gather(live.unfinished, number)
         return is_live, _without_finished(live, rounds), finished

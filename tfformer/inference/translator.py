@@ -127,7 +127,7 @@ class Translator(TextModel):
             if side.vocab_size != size:
                 raise ValueError(
                     f"a tokenizer of {side.vocab_size} pieces does not fit a model for {size}; "
-                    "give the tokenizer that the model was trained with"
+                    "pass the tokenizer that the model was trained with"
                 )
         self.decoding = DecodingConfig(beam_size=beam_size, length_penalty=length_penalty)
         self.max_length = max_length

@@ -82,7 +82,7 @@ class MultiHeadAttention(SequenceLayer):
             query: Vectors (B, T, D).
             memory: Vectors (B, S, D). A Keras mask that is attached to them is applied too.
             attention_mask: Boolean (B, S), (B, T, S) or broadcasting over (B, H, T, S), True = may
-                be attended to. A mask with two axes is read as (B, S); to pass a mask (T, S), give
+                be attended to. A mask with two axes is read as (B, S); to pass a mask (T, S), use
                 `mask[None]`.
             return_weights: Whether to return the attention weights too.
             mask: The mask that Keras passes under this name; it is combined with `attention_mask`.

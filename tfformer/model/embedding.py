@@ -123,7 +123,7 @@ class TokenEmbedding(keras.layers.Embedding):
         except tf.errors.InvalidArgumentError:
             raise ValueError(
                 f"{self.name} has vocab_size={self.vocab_size}, but the ids are "
-                f"{tf.reduce_min(ids)} to {tf.reduce_max(ids)}; give ids of "
+                f"{tf.reduce_min(ids)} to {tf.reduce_max(ids)}; use ids of "
                 "the tokenizer that the model was built for"
             ) from None
         vectors = tf.cast(vectors, self.compute_dtype)

@@ -57,7 +57,7 @@ class FeedForward(SequenceLayer):
             function = keras.activations.get(activation)
         except ValueError:
             raise ValueError(
-                f"activation={activation!r} is not known; give relu, gelu, swish or a function"
+                f"activation={activation!r} is not known; use relu, gelu, swish or a function"
             ) from None
         self.inner = Dense(self.d_ff, activation=function, name="inner", dtype=self.dtype_policy)
         self.outer = Dense(self.d_model, name="outer", dtype=self.dtype_policy)

@@ -261,7 +261,7 @@ class EncoderLayer(_TransformerLayer):
         Args:
             x: Vectors (B, S, D). A mask that Keras carries along with them is applied too.
             attention_mask: Boolean (B, S), (B, S, S) or broadcasting over (B, H, S, S), True = may
-                be attended to. Rank 2 is (B, S); for a mask (S, S) give `mask[None]`.
+                be attended to. Rank 2 is (B, S); for a mask (S, S) pass `mask[None]`.
             mask: The mask that Keras passes by this name, combined with `attention_mask`.
             training: Whether to apply dropout.
 
@@ -367,7 +367,7 @@ class DecoderLayer(_TransformerLayer):
             memory: Vectors (B, S, D) of the source. A mask that Keras carries along with them, or
                 with `x`, is applied too.
             attention_mask: Boolean (B, T), (B, T, T) or broadcasting over (B, H, T, T), True = may
-                be attended to. Rank 2 is (B, T); for a mask (T, T) give `mask[None]`.
+                be attended to. Rank 2 is (B, T); for a mask (T, T) pass `mask[None]`.
             memory_mask: Boolean (B, S), (B, T, S) or broadcasting over (B, H, T, S), True = may be
                 attended to.
             mask: The mask that Keras passes by this name, combined with `attention_mask`.

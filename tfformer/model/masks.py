@@ -64,13 +64,13 @@ def look_ahead_mask(
                [1, 1, 1]])
     """
     if queries is None:
-        raise ValueError("queries=None is no length; give the token ids (B, T) in its place")
+        raise ValueError("queries=None is no length; pass the token ids (B, T) instead")
     if isinstance(queries, (list, tuple)):
         queries = tf.convert_to_tensor(queries)
     if len(getattr(queries, "shape", ())) == 2:
         if keys is not None or not (isinstance(position, int) and position == 0):
             raise ValueError(
-                "keys and position do not go with token ids, whose mask is (B, 1, T, T); give the "
+                "keys and position do not go with token ids, whose mask is (B, 1, T, T); pass the "
                 "number of queries"
             )
         # Positions counted from the ids, as the length of a `keras.Input` is not known.

@@ -1,4 +1,4 @@
-"""The run directory, which a training writes and every other verb reads.
+"""The run directory, which training writes and every other command reads.
 
 config.json         the recipe in full; digests of the recipe, the tokenizers and the training text
 tokenizer.model     the vocabulary (or source.model and target.model)
@@ -7,11 +7,10 @@ imported.json       of a run that was imported: its origin, its licence, and its
                     it knows its own digest
 best.weights.h5     the weights with the best validation; its last line holds the digests of its
                     bytes and of the model's settings
-resume.npz          every variable and the epochs so far: where --resume goes on
-metrics.jsonl       one line an epoch
-result.json         written last: the training has finished
-tensorboard/        the same figures and sample texts for TensorBoard
-.lock               locked while a training writes; harmless if no process holds it
+resume.npz          every variable and the epochs so far: where --resume goes on metrics.jsonl one
+line an epoch result.json         written last: training has finished tensorboard/        the same
+figures and sample texts for TensorBoard .lock               locked during training; harmless if no
+process holds it
 """
 
 from tfformer.data.tokenizer_pair import Tokenizers

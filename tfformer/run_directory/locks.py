@@ -1,4 +1,4 @@
-"""A run's folder is locked while a training writes it, and is free before."""
+"""Lock a run's folder during training, and check before that it is free."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -41,7 +41,7 @@ def locked_for_new_run(path: str | Path) -> Iterator[None]:
 
 @contextmanager
 def locked_for_resume(path: str | Path) -> Iterator[Run]:
-    """Hold an existing run, so that no other training continues it.
+    """Lock an existing run, so that no other process continues it.
 
     Raises:
         FileNotFoundError: There is no run at `path`.
@@ -60,6 +60,6 @@ def locked_for_resume(path: str | Path) -> Iterator[Run]:
 @contextmanager
 def _held(folder: Folder) -> Iterator[None]:
     with folder.held(
-        f"{folder} is being written by another training; wait until it has ended, or stop it"
+        f"{folder} is being written by another training run; wait until it has ended, or stop it"
     ):
         yield

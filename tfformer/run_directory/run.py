@@ -111,7 +111,7 @@ class Run:
             raise ValueError(f"{file}: {error}") from None
         if digests.get("settings") != digest_of_settings(values):
             raise ValueError(
-                f"{file} was changed since it was written: its settings have another digest; "
+                f"{file} was changed since it was written: its settings do not match their digest; "
                 f"restore it or train again (only data.{', data.'.join(MOVABLE)} may be edited)"
             )
         return cls(folder, config, digests, digest_of_model(values, digests))
@@ -203,7 +203,7 @@ class Run:
 
     @functools.cached_property
     def tokenizers(self) -> Tokenizers:
-        """The vocabularies; ValueError if they are not those of the training."""
+        """The vocabularies; ValueError if they have changed since training."""
         one_file = self.config.tokenizer.shared and not (self.path / "source.model").is_file()
         paths = _tokenizer_paths(self.path, one_file)
         loaded = [load_tokenizer(path) for path in paths]
@@ -242,7 +242,7 @@ class Run:
             )
 
     def check_finished(self) -> None:
-        """Raise ValueError unless the training has finished."""
+        """Raise ValueError unless training has finished."""
         if not self.result.is_file():
             raise ValueError(
                 f"{self.folder} is not finished: it has no result.json; go on with `tfformer train "
@@ -375,7 +375,7 @@ class Run:
             return [json.loads(line) for line in state["history"]]
 
     def finish(self, result: Mapping[str, Any]) -> None:
-        """Write result.json: the training is over."""
+        """Write result.json: training has finished."""
         self._write_text(self.result, json.dumps(result, indent=2) + "\n")
         self.folder.push()
 
@@ -426,7 +426,7 @@ def _explained(path: Path) -> Iterator[None]:
     except (RuntimeError, ValueError, OSError) as error:
         has_state = (path.parent / RESUME_STATE).is_file()
         can_resume = has_state and (path.parent / RUN_CONFIG).is_file()
-        remedy = "go on with --resume" if can_resume else "give the same command again"
+        remedy = "go on with --resume" if can_resume else "run the same command again"
         raise OSError(
             f"{path} cannot be written ({first_line(error)}); if the disk is full make room, then "
             f"{remedy}"

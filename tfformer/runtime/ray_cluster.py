@@ -19,7 +19,7 @@ SECONDS_A_LOOK = 1  # at the head
 SECONDS_WITHOUT_HEAD = 30  # after 60, Ray itself ends the process with a message
 HEAD = "node:__internal_head__"  # Ray's name of it, among the resources
 CLIENT = "ray://"  # before the address of a cluster's server for clients outside of it
-REMEDY = "begin one with `ray start --head`, and give its address"
+REMEDY = "start one with `ray start --head`, and pass its address"
 ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 
 
@@ -85,8 +85,8 @@ class Head:
         elif now - self._answered > SECONDS_WITHOUT_HEAD:
             raise ConnectionError(
                 f"the head of the Ray cluster ({self._address}) has not answered for "
-                f"{SECONDS_WITHOUT_HEAD} seconds; what is written stays: begin a cluster, and give "
-                "the same command again, a training with --resume"
+                f"{SECONDS_WITHOUT_HEAD} seconds; what is written stays: start a cluster, and run "
+                "the same command again, with --resume for a training run"
             )
 
 

@@ -149,7 +149,7 @@ def find_versions(path: Path) -> list[Path]:
     numbered = [folder for folder in path.glob("*") if folder.name.isdecimal()]
     versions = [folder for folder in numbered if _is_version(folder)]
     if not versions:
-        raise ValueError(f"{path} is neither a run directory nor an export; give one of them")
+        raise ValueError(f"{path} is neither a run directory nor an export; pass one of them")
     return sorted(versions, key=_number)[-NEWEST:]
 
 

@@ -1,4 +1,4 @@
-"""Translations of sentences and of whole texts, through the queue and the cache."""
+"""Translate sentences and whole texts through the request queue and the cache."""
 
 import asyncio
 import sys
@@ -21,12 +21,12 @@ from tfformer.serving.served_models import ServedModel
 from tfformer.text import FORMATS, Links, Segment, TextTranslator, XmlError, segments
 
 CACHE_BYTES = 64 * 2**20
-PORTION = 32  # sentences of a text that are in the queue at a time
-PORTIONS = 16  # in the queue at a time, half of its places: others wait, and are not refused
-STREAMED = 8  # sentences that a stream gives together
-MAX_PORTION = 64  # pieces that a stream gives together: a text may be all whitespace and numbers
-TEXT_THREADS = 64  # texts that are divided and put together at a time
-TEXTS_AT_ONCE = 32  # of one request: the other threads are for other requests
+PORTION = 32  # maximum sentences of one text in the queue at a time
+PORTIONS = 16  # portions in the queue at a time, which fill half of it; others wait
+STREAMED = 8  # maximum sentences per chunk of a stream
+MAX_PORTION = 64  # maximum pieces per chunk of a stream, for texts that contain few sentences
+TEXT_THREADS = 64  # threads that split and reassemble texts
+TEXTS_AT_ONCE = 32  # maximum texts of a request at a time; other requests have the other threads
 
 Answer = TypeVar("Answer")
 
@@ -96,8 +96,8 @@ class Translations:
             text: The text.
             format: A format of `tfformer.text`.
             signature: `BEAM`, or `GREEDY`, which finds a single translation of each sentence.
-            ranks: Number of texts. The first consists of the best translation of each sentence, the
-                second of the second best, and so on.
+            ranks: Number of texts to return. The first text consists of each sentence's best
+                translation, the second text of each sentence's second-best translation, and so on.
 
         Raises:
             RequestError: The format is unknown, the text is not well-formed XML, the model has no
@@ -151,7 +151,7 @@ class Translations:
                 call.cancel()
 
     async def links(self, model: ServedModel, source: str, translation: str) -> Links:
-        """Return pairs of a source word and a target word, counted from 0.
+        """Return the word alignment as (source index, target index) pairs, counted from 0.
 
         The list is empty if the model has no alignments, or if either text exceeds the model's
         limit.
@@ -169,7 +169,7 @@ class Translations:
         return links[0]
 
     async def pieces(self, direction: Direction, text: str) -> AsyncIterator[Piece]:
-        """Yield the pieces of a text, whose joined sources are the text, as they are translated."""
+        """Yield the pieces of a text as they are translated; their joined sources are the text."""
         _translating(direction)
         stretches = await asyncio.get_running_loop().run_in_executor(
             self._threads, lambda: list(segments(text, direction.source))
@@ -182,7 +182,7 @@ class Translations:
                 yield pieces[segment]
 
     async def _piece(self, direction: Direction, segment: Segment) -> Piece:
-        """Translate a segment; the rest of the beam comes with a single sentence."""
+        """Translate a segment; a segment of one sentence also has the alternatives of the beam."""
         if not segment.is_sentence:
             return Piece(segment.text, segment.text, False, [])
         (translation,) = await self.texts(direction, segment.text)
@@ -191,7 +191,7 @@ class Translations:
         return Piece(segment.text, translation, True, others)
 
     def close(self) -> None:
-        """Let the threads end."""
+        """Shut down the thread pools."""
         for threads in (self._threads, self._aligner):
             threads.shutdown(wait=False, cancel_futures=True)
 
@@ -199,7 +199,7 @@ class Translations:
 async def in_order(
     answer: Callable[[str], Awaitable[Answer]], texts: Sequence[str]
 ) -> list[Answer]:
-    """Return the answers to the texts of one request, computed several at a time, in order."""
+    """Answer the texts of one request concurrently, and return the answers in order."""
     places = asyncio.Semaphore(TEXTS_AT_ONCE)
 
     async def in_turn(text: str) -> Answer:
@@ -210,7 +210,7 @@ async def in_order(
 
 
 def _portions(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
-    """Segments with up to `STREAMED` sentences, and up to `MAX_PORTION` in all."""
+    """Yield groups of at most `MAX_PORTION` segments with at most `STREAMED` sentences."""
     portion: list[Segment] = []
     sentences = 0
     for segment in segments:
@@ -225,11 +225,11 @@ def _portions(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
 
 
 def _translating(direction: Direction) -> Engine:
-    """The newest version of the direction's model, if it takes text."""
+    """Return the newest version of the model; raise RequestError if it accepts no text."""
     version = direction.model.newest
     if not {BEAM, GREEDY} <= version.signatures.keys():
         raise RequestError(
-            f"{direction.model.name} takes no text; export it again without --no-text",
+            f"{direction.model.name} does not accept text; export it again without --no-text",
         )
     return version
 
@@ -247,7 +247,7 @@ def _lists(outputs: Arrays) -> list[list[str]]:
 
 
 def _filled(beam: np.ndarray, scores: np.ndarray) -> Iterator[str]:
-    """Yield the translations of a beam, from the places that were filled."""
+    """Yield the translations in a beam, skipping empty slots."""
     for translation, score in zip(beam, scores, strict=True):
         if score > NO_TRANSLATION / 2:
             yield _text(translation)
@@ -256,7 +256,7 @@ def _filled(beam: np.ndarray, scores: np.ndarray) -> Iterator[str]:
 def _distinct(texts: Iterable[str]) -> list[str]:
     distinct: dict[str, str] = {}
     for text in texts:
-        distinct.setdefault(text.lower(), text)  # casefold would take Maßen for Massen
+        distinct.setdefault(text.lower(), text)  # casefold would treat Maßen and Massen as equal
     return list(distinct.values())
 
 
@@ -265,13 +265,13 @@ def _text(value: bytes) -> str:
 
 
 class TranslationCache:
-    """Recently requested sentences with their translations, within a limit of memory.
+    """A cache of recently requested sentences and their translations, with a memory limit.
 
     The least recently used sentences are dropped.
 
     Example:
-        >>> cache = TranslationCache()
-        >>> version = threading.Lock()  # any object that can be dropped
+        >>> cache = TranslationCache() >>> version = threading.Lock()  # any weakly referenceable
+        object
         >>> cache.keep(version, "translate_beam", "A dog.", ["Ein Hund."])
         >>> cache.find(version, "translate_beam", "A dog.")
         ['Ein Hund.']
@@ -301,11 +301,11 @@ class TranslationCache:
             self._kept[self._owner(version), signature, sentence] = item
 
     def _owner(self, version: object) -> object:
-        """Return what names a version in the keys, which must not keep a dropped model alive."""
+        """Return the version's representative in the keys, which does not keep a model alive."""
         return self._owners.setdefault(version, object())
 
 
 def _bytes(item: tuple[str, list[str]]) -> int:
-    """Estimate the memory of a sentence, its list and their entry."""
+    """Estimate the memory of one cache entry in bytes."""
     sentence, best = item
     return 400 + sys.getsizeof(sentence) + sum(map(sys.getsizeof, best))

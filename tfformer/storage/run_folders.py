@@ -52,17 +52,18 @@ def run_folder(run: str | Path) -> Folder:
         return folder
     if exported_version(folder.path):
         raise FileNotFoundError(
-            f"{run} is an export, not a run directory; give the run that was exported"
+            f"{run} is an export, not a run directory; pass the run that was exported"
         )
     raise FileNotFoundError(
-        f"{run} is not a run directory: it has no {RUN_CONFIG}; give the --run-dir of a training"
+        f"{run} is not a run directory: it has no {RUN_CONFIG}; pass the --run-dir of a "
+        "training run"
     )
 
 
 def check_free(path: str | Path) -> None:
     """Raise FileExistsError unless a new run may begin at `path`.
 
-    The folder may be absent, empty, or left by a training that was killed at its start.
+    The folder may be absent, empty, or left by a training run that was killed at its start.
     """
     names = folder_at(path).names()
     if RUN_CONFIG in names:

@@ -11,11 +11,11 @@ MAX_BYTES = 65_536  # thirty times the package's largest recipe
 def read_text(path: Path) -> str:
     """Read a regular UTF-8 file of at most `MAX_BYTES` bytes; other files raise ValueError."""
     if not stat.S_ISREG(path.stat().st_mode):
-        raise ValueError(f"{path} is not a regular file; give a file")
+        raise ValueError(f"{path} is not a regular file; use a regular file")
     with path.open("rb") as file:
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
-        raise ValueError(f"{path} has more than {MAX_BYTES:,} bytes; give the right file")
+        raise ValueError(f"{path} has more than {MAX_BYTES:,} bytes; use the right file")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:

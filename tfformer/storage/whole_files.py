@@ -1,9 +1,9 @@
-"""Files and folders that are written whole or not at all.
+"""Write files and folders atomically.
 
-A write goes to a temporary name in the same folder, which holds the machine, the process and a
-random part: `.tfformer-MACHINE-PROCESS-RANDOM-NAME`. So two writers of one name never mix, nobody
-can plant a link where one is about to write, and the leavings of a killed process can be told from
-the work of a living one.
+Each file is first written under a temporary name in the same folder. The name contains the machine,
+the process and a random part: `.tfformer-MACHINE-PROCESS-RANDOM-NAME`. So two processes that write
+the same file do not interfere, an attacker cannot plant a link at a predictable path, and leftovers
+of a killed process can be distinguished from files that are still being written.
 """
 
 import fcntl
@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-KEPT_OF_NAME = 40  # characters of the final name in the temporary one, so that it fits too
+KEPT_OF_NAME = 40  # characters of the final name in the temporary name, whose length is limited
 SEAL = re.compile(rb"\ntfformer (?P<note>[0-9a-f ]{0,256}) sha256 (?P<digest>[0-9a-f]{64})\n\Z")
 SEAL_BYTES = 400  # the longest seal is shorter
 TEMPORARY = re.compile(r"\.tfformer-(?P<machine>[0-9a-f]{8})-(?P<process>\d{1,10})-[0-9a-f]{16}-.*")
@@ -45,7 +45,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     """
     if not path.parent.is_dir():
         raise FileNotFoundError(
-            f"there is no folder {path.parent} to write {path.name} into; make it first"
+            f"cannot write {path.name}: the folder {path.parent} does not exist; create it first"
         )
     clear_leavings(path.parent)
     temporary = path.with_name(_temporary_name(path.name))
@@ -63,8 +63,9 @@ class ErrorKeepingFile(io.BytesIO):
     """A file on disk that remembers its first write error, which `error_keeping` raises.
 
     HDF5 ignores some write errors, which leaves a hole in the file, and crashes after others; this
-    file continues as if no error had occurred. Keras accepts only instances of `io.BytesIO`, with a
-    name that ends like a weights file; nothing of this one is in memory.
+    file continues as if no error had occurred. Keras accepts only instances of `io.BytesIO` whose
+    name has the suffix of a weights file, so this class is a subclass; its content is on disk, not
+    in memory.
     """
 
     def __init__(self, path: Path) -> None:
@@ -76,11 +77,11 @@ class ErrorKeepingFile(io.BytesIO):
         self._end = self._file.seek(0, os.SEEK_END)
 
     def __str__(self) -> str:
-        """The path, by which Keras knows a file of weights."""
+        """Return the path, whose suffix tells Keras that this is a weights file."""
         return str(self._path)
 
     def write(self, content: Any, /) -> int:
-        """Write `content` at the place."""
+        """Write `content` at the current position."""
         octets = memoryview(content).cast("B")
         self._keep(self._write_all, octets)
         self._place += len(octets)
@@ -88,7 +89,7 @@ class ErrorKeepingFile(io.BytesIO):
         return len(octets)
 
     def readinto(self, buffer: Any, /) -> int:
-        """Read from the place into `buffer`."""
+        """Read from the current position into `buffer`."""
         self._file.seek(self._place)
         count = self._file.readinto(buffer) or 0
         self._place += count
@@ -101,17 +102,17 @@ class ErrorKeepingFile(io.BytesIO):
         return self._end
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        """Set the place."""
+        """Set the current position."""
         start = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._end}
         self._place = start[whence] + offset
         return self._place
 
     def tell(self) -> int:
-        """The place."""
+        """Return the current position."""
         return self._place
 
     def flush(self) -> None:
-        """Do nothing: nothing waits."""
+        """Do nothing: the file is unbuffered."""
 
     def close(self) -> None:
         """Close the file on the disk too."""
@@ -124,7 +125,7 @@ class ErrorKeepingFile(io.BytesIO):
             octets = octets[self._file.write(octets) :]
 
     def _keep(self, act: Callable[[Any], object], argument: object) -> None:
-        """Do it, unless there has been an error."""
+        """Call `act(argument)` unless an earlier call failed, and remember its error."""
         if self.error is None:
             try:
                 act(argument)
@@ -177,7 +178,7 @@ def temporary_folder(output: Path) -> Iterator[Path]:
 def publish(folder: Path, output: Path) -> Path:
     """Move the finished folder to the next free number within `output`, atomically, and return it.
 
-    Two processes that publish at the same time get two numbers.
+    Two processes that publish at the same time get different numbers.
     """
     _sync_all(folder)
     while True:
@@ -205,7 +206,7 @@ def publish_as(folder: Path, target: Path) -> None:
 
 
 def clear_leavings(folder: Path) -> None:
-    """Remove what killed processes of this machine and user have left in `folder`.
+    """Remove the temporary files that killed processes of this machine and user left in `folder`.
 
     Files of other machines that share the file system remain. A removed folder causes a warning, as
     it may be large.
@@ -232,13 +233,13 @@ def clear_leavings(folder: Path) -> None:
 
 @contextmanager
 def locked(path: Path, refusal: str) -> Iterator[None]:
-    """Hold the lock file `path` for the block.
+    """Lock the file `path` for the duration of the block.
 
-    The system releases the lock when the process ends for any reason. It holds on one machine, and
-    on network file systems that pass `flock` to their server (NFS from Linux 2.6.12 on, Lustre
-    mounted with `-o flock`, CephFS). Where locks are local to a machine (`local_lock=flock`,
-    Lustre's `localflock`, many FUSE file systems), two machines do not see each other. The file is
-    removed at the end, but not after a kill.
+    The system releases the lock when the process ends for any reason. The lock works on one
+    machine, and on network file systems that pass `flock` to their server (NFS since Linux 2.6.12,
+    Lustre mounted with `-o flock`, CephFS). Where locks are local to a machine (`local_lock=flock`,
+    Lustre's `localflock`, many FUSE file systems), machines do not see each other's locks. The lock
+    file is removed when the block ends, but remains if the process is killed.
 
     Raises:
         BlockingIOError: Another process holds the lock; the message is `refusal`.
@@ -263,7 +264,7 @@ def _lock(path: Path, refusal: str) -> int:
             os.close(handle)
             raise BlockingIOError(refusal) from None
         except FileNotFoundError:
-            pass  # removed between the two looks
+            pass  # removed between the two checks
         os.close(handle)
 
 
@@ -293,11 +294,11 @@ def seal(path: Path, note: str) -> None:
 
 
 def read_seal(path: Path) -> str:
-    """Return the note of a sealed file; raise ValueError for another digest or a missing seal."""
+    """Return the note of a sealed file; raise ValueError for a missing seal or a wrong digest."""
     with path.open("rb") as file:
         start, seal = _find_seal(file)
         if seal is None:
-            raise ValueError("it has lost its digest")
+            raise ValueError("its digest is missing")
         file.seek(0)
         digest = hashlib.sha256()
         left = start + seal.start("digest") - seal.start()
@@ -305,12 +306,12 @@ def read_seal(path: Path) -> str:
             digest.update(part)
             left -= len(part)
     if digest.hexdigest().encode() != seal["digest"]:
-        raise ValueError("it has another digest")
+        raise ValueError("its digest does not match its content")
     return seal["note"].decode()
 
 
 def _find_seal(file: BinaryIO) -> tuple[int, re.Match[bytes] | None]:
-    """The place where the content ends, and the seal behind it."""
+    """Return the offset at which the content ends, and the match of the seal after it, if any."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - SEAL_BYTES))
     match = SEAL.search(file.read())
@@ -328,7 +329,9 @@ def check_regular(path: Path) -> None:
     with suppress(FileNotFoundError):
         mode = path.stat().st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise ValueError(f"{path} is a device or a pipe, not a regular file; give a file")
+            raise ValueError(
+                f"{path} is a device or a pipe, not a regular file; use a regular file"
+            )
 
 
 def _temporary_name(name: str) -> str:
@@ -337,7 +340,7 @@ def _temporary_name(name: str) -> str:
 
 
 def _machine() -> str:
-    """The same for all processes that see each other; a container has its own name."""
+    """Return an id shared by all processes that see each other; each container has its own."""
     return hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 
 
@@ -346,7 +349,7 @@ def _is_alive(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except (PermissionError, OverflowError):  # another user's, or no number of a process
+    except (PermissionError, OverflowError):  # another user's process, or not a valid process id
         return True
     return True
 

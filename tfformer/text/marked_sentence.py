@@ -25,7 +25,7 @@ class Role(enum.Enum):
     CLOSE = "close"  # its end
     POINT = "point"  # an image or a comment between words
     COPY = "copy"  # a protected word, with its markup
-    LINE = "line"  # a line break, which the translation has as well
+    LINE = "line"  # a line break, which is copied to the translation
     CUE = "cue"  # the end of a line or of a cue of subtitles
 
 
@@ -58,7 +58,7 @@ class MarkedSentence(NamedTuple):
     Attributes:
         pieces: The sentence's pieces.
         escapes: How to write each character that the format reserves, such as `&amp;` for `&`.
-        is_line: Whether it is a line of a corpus, which the model gets unchanged.
+        is_line: Whether it is a line of a corpus, which is passed to the model unchanged.
         keeps_spaces: Whether a run of spaces is kept instead of collapsing into one.
     """
 
@@ -80,14 +80,14 @@ class MarkedSentence(NamedTuple):
 
     @property
     def has_words(self) -> bool:
-        """Whether the sentence has a letter outside of its protected words."""
+        """Whether the sentence contains a letter outside its protected words."""
         return any(piece.role is Role.TEXT and LETTER.search(piece.text) for piece in self.pieces)
 
     def shown(self) -> Iterator[tuple[Piece, str]]:
         """Yield each piece with the characters of `text` that it contributes.
 
-        Where a protected word's space meets another one, the protected word's is dropped here; its
-        `raw` still contains it.
+        If a space at the edge of a protected word is next to another space, this method drops the
+        protected word's space; `raw` still contains it.
         """
         before = ""
         for number, piece in enumerate(self.pieces):
@@ -114,12 +114,12 @@ class MarkedSentence(NamedTuple):
             position += len(shown)
 
     def spelling(self) -> dict[str, str]:
-        """Return how to write special characters: as the sentence does, or else the format."""
+        """Map each special character to its spelling in this sentence, or else in the format."""
         own = dict(self.escapes)
         for piece in self.pieces:
             character = piece.text or piece.raw[1:]
             is_written = piece.raw[:1] in ("&", "\\") and len(character) == 1
-            if is_written and not SPACE.match(character):  # it may be an entity
+            if is_written and not SPACE.match(character):  # a space may be an entity
                 own[character] = piece.raw
         return own
 
@@ -153,7 +153,7 @@ def sentences(
     escapes: Mapping[str, str] | None = None,
     keeps_spaces: bool = False,
 ) -> Iterator[Part]:
-    """Divide the pieces of a paragraph into sentences, and strings that do not change.
+    """Split the pieces of a paragraph into sentences to translate and strings to copy.
 
     A line end within the paragraph counts as a space, except in a LINE or CUE, or if the paragraph
     keeps its spaces. For `escapes` and `keeps_spaces`, see `MarkedSentence`.
@@ -196,7 +196,7 @@ def protected(
 
 
 def _protected_spans(pieces: Sequence[Piece], pattern: re.Pattern[str], text: str) -> list[Span]:
-    """Return the spans of copies, of protected words between tags, and of those across tags."""
+    """Return the spans of copies and of protected words, also across tags."""
     spans: list[Span] = []
     tags = [0]
     end = 0
@@ -252,12 +252,12 @@ def raw_text(pieces: Sequence[Piece]) -> str:
 def cut(pieces: Sequence[Piece], lengths: Sequence[int]) -> list[tuple[Piece, ...]]:
     """Cut pieces into groups whose texts have the given lengths, at least one group.
 
-    Only words are cut within a piece. An end tag between two groups belongs to the first, all other
-    markup to the second.
+    Only text pieces are split. An end tag at a boundary goes into the group before it, all other
+    markup into the group after it.
     """
     ends = list(itertools.accumulate(lengths)) or [0]
     groups: list[list[Piece]] = [[] for _ in ends]
-    number = done = 0  # the group to fill, and the characters that all groups have
+    number = done = 0  # the group being filled, and the number of characters assigned so far
     for piece in pieces:
         is_cut = piece.role is Role.TEXT and piece.raw == piece.text
         start = 0

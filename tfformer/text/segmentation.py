@@ -86,7 +86,7 @@ def segments(
             default those of `protected_words`.
 
     Yields:
-        Segments that give the text when they are joined. A sentence has no whitespace at its
+        Segments; joined, they are the text. A sentence has no whitespace at its
             ends, nor characters without width.
 
     Raises:

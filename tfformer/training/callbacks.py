@@ -1,4 +1,4 @@
-"""Callbacks of `model.fit`: steps, divergence, history, the end of a training."""
+"""Callbacks of `model.fit`: steps, divergence, history, early stopping."""
 
 import math
 import time

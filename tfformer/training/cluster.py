@@ -31,7 +31,7 @@ class WorkerLostError(ConnectionError):
 
 @dataclass(frozen=True)
 class Cluster:
-    """The workers of a training and the number of this one.
+    """The workers of a training run and the number of this worker.
 
     Example:
         >>> Cluster(("host1:2222", "host2:2222"), number=1).named(0)
@@ -50,7 +50,7 @@ class Cluster:
         """
         text = os.environ.get(VARIABLE)
         if not text:
-            raise _refused(f"is not set; give each process its own, such as {EXAMPLE}")
+            raise _refused(f"is not set; set it in each process, for example to {EXAMPLE}")
         try:
             values = parse_json(text)
         except ValueError as error:
@@ -66,12 +66,12 @@ class Cluster:
             if name not in ("chief", "worker"):
                 raise _refused(f"names the job {shown(name)}; only chief and worker can train")
             if not isinstance(addresses, list) or not all(map(_is_address, addresses)):
-                raise _refused(f"has {shown(addresses)} as its {name}; give a list of host:port")
+                raise _refused(f"has {shown(addresses)} as its {name}; use a list of host:port")
         chiefs, workers = jobs.get("chief", []), jobs.get("worker", [])
         if len(chiefs) > 1:
-            raise _refused(f"has {len(chiefs)} chiefs; give one, or none")
+            raise _refused(f"has {len(chiefs)} chiefs; use at most one")
         if len({*chiefs, *workers}) < len(chiefs) + len(workers):
-            raise _refused("names an address twice; give each worker its own")
+            raise _refused("names an address twice; use a different address for each worker")
         if not 0 <= index < len(jobs.get(job, [])):
             raise _refused(f"says that this is {shown(job)} {index}, which its cluster has not")
         number = index + (len(chiefs) if job == "worker" else 0)
@@ -142,7 +142,7 @@ class Cluster:
         except OSError as error:
             raise OSError(
                 f"{self.named(0)} cannot listen at its port ({error.strerror}); end the process "
-                f"that does, or give another port in {VARIABLE}"
+                f"that does, or choose another port in {VARIABLE}"
             ) from None
 
     def _send(self, facts: Facts, deadline: float, limit: str) -> list[Facts]:
@@ -167,7 +167,7 @@ class Cluster:
         if len(everyone) != count:
             raise _refused(
                 f"names {count} workers for {self.named(self.number)}, but {len(everyone)} for "
-                f"{self.named(0)}; give all the same cluster"
+                f"{self.named(0)}; use the same cluster for all workers"
             )
         return everyone
 

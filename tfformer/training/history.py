@@ -1,4 +1,4 @@
-"""The epochs of a training: which one is best, and whether there are enough."""
+"""The epochs of a training run: which one is best, and whether training should end."""
 
 import math
 from collections.abc import Mapping, Sequence

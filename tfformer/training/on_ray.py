@@ -137,7 +137,7 @@ def _despite_deaths(
                 again = "again" if epochs is None else "with --resume"
                 raise WorkerLostError(
                     f"{deaths} times in a row a worker was lost before an epoch had ended "
-                    f"({error}); see to the machines, then give the same command {again}"
+                    f"({error}); see to the machines, then run the same command {again}"
                 ) from None
             report(f"all workers begin again, as one was lost: {error}")
         resume = epochs is not None
@@ -151,7 +151,7 @@ def _gpus_of_each(workers: int) -> int:
     if workers > processors:
         raise ValueError(
             f"--workers {workers} is more than the {processors} processors of the Ray cluster; "
-            "give fewer, or add machines"
+            "use fewer, or add machines"
         )
     return int(resources.get("GPU", 0)) // workers
 
@@ -196,7 +196,7 @@ class Task:
     resume: bool
     init_from: str | None
     folder: str  # that the recipe's paths are relative to
-    version: str  # of this package where the training was started
+    version: str  # of this package on the machine that started training
 
 
 class TrainingJob:

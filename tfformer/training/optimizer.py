@@ -157,7 +157,7 @@ class Muon(CaseSharing, keras.optimizers.Muon):
 def learning_rate(config: Config, epoch_steps: int) -> WarmupSchedule | LinearSchedule:
     """Return the recipe's learning rate over Keras' steps.
 
-    `accumulate_steps` of these steps make an update. A linear schedule ends with the training; a
+    `accumulate_steps` of these steps make an update. A linear schedule ends with training; a
     training shorter than the warmup only warms up.
 
     Example:

@@ -1,4 +1,4 @@
-"""How a training starts: fresh, resumed, or initialised by another run."""
+"""How a training run starts: fresh, resumed, or initialised by another run."""
 
 from pathlib import Path
 
@@ -83,7 +83,7 @@ class Resumed(Start):
         history = self.run.load_resume_state(model)
         if is_over(config, history) and not any(map(is_validated, history)):
             raise ValueError(
-                f"the recipe ends {self.run.folder} before its first validation; give it more "
+                f"the recipe ends {self.run.folder} before its first validation; allow more "
                 "epochs or minutes"
             )
         return history
@@ -137,7 +137,7 @@ class InitialisedEncoder(Start):
 
 
 def start_of(config: Config, before: Run | None, init_from: str | Path | None) -> Start:
-    """Return the start of a training.
+    """Return the start of a training run.
 
     Args:
         config: The recipe.

@@ -1,4 +1,4 @@
-"""From a recipe to a run directory: text, vocabulary, `model.fit`, resume."""
+"""Train a model from a recipe: text, vocabulary, `model.fit`, resuming, run directory."""
 
 import contextlib
 import hashlib
@@ -45,15 +45,15 @@ def train(
 
     With `resume` an interrupted run continues, and has the same losses as without the interruption
     (except with `data.sampling_alpha`, which draws other segmentations in another process). A
-    folder that another training is writing is refused; see `folders.Folder.held`.
+    folder that another training run is writing to is refused; see `folders.Folder.held`.
 
     Args:
         config: The recipe.
         run_dir: A folder that is absent or empty; with `resume` the folder of the run. It may be
             an address in an object store, such as "s3://bucket/runs/mine".
         resume: Continue the run in `run_dir`. Only `start.MAY_CHANGE_ON_RESUME` may change.
-        init_from: A run that gives its vocabulary and its best weights. The weights of a language
-            model initialise the encoder of a translator.
+        init_from: A run whose vocabulary and best weights are the starting point. The weights of a
+            language model initialise the encoder of a translator.
         report: Called with each line about the text and the model; Keras prints the epochs.
 
     Returns:
@@ -61,12 +61,12 @@ def train(
         figures.
 
     Raises:
-        TypeError: `config` is no Config.
-        ValueError: The recipe does not fit the text, the other run or the run to be resumed.
-            Nothing has been written then.
+        TypeError: `config` is not a Config.
+        ValueError: The recipe does not fit the text, the other run or the run to be resumed. In
+            this case, nothing has been written.
         FileNotFoundError: There is no such run, or no such text.
-        FileExistsError: Something else lies at `run_dir`.
-        BlockingIOError: Another training holds the folder.
+        FileExistsError: `run_dir` exists and is neither empty nor a run directory.
+        BlockingIOError: Another training run has locked the folder.
         TrainingDiverged: The loss or a weight is NaN or infinite; the last good checkpoint is kept.
 
     Example:
@@ -77,15 +77,17 @@ def train(
         >>> tfformer.train(tfformer.Config(), "runs/empty")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
             ...
-        ValueError: the recipe names no data.valid; give a file for each side, ...
+        ValueError: the recipe names no data.valid; name a file for each side, ...
     """
     if not isinstance(config, Config):
         raise TypeError(
-            f"config is {shown(config)}, but must be a Config; give Config.from_dict({{...}}), or "
+            f"config is {shown(config)}, but must be a Config; pass Config.from_dict({{...}}), or "
             "tfformer.config.read_recipe(FILE)"
         )
     if resume and init_from:
-        raise ValueError("--resume goes on with a run as it began; leave out --init-from")
+        raise ValueError(
+            "--resume continues the run with its original starting point; leave out --init-from"
+        )
     if config.training.shards > 1 and not has_gpu():
         _limit_to_one_thread_per_operation()  # one thread per shard
     workers = workers_of(config)
@@ -100,9 +102,9 @@ def train(
 
 @contextlib.contextmanager
 def _held(run_dir: str | Path, resume: bool, workers: Workers) -> Iterator[Run | None]:
-    """Hold the run directory, and yield the run to continue, if there is one.
+    """Lock the run directory, and yield the run to resume or None.
 
-    Only the first worker writes, so the other workers hold nothing.
+    Only the first worker writes, so the other workers take no lock.
     """
     if not workers.is_chief:
         yield Run.open(run_dir) if resume else None
@@ -127,8 +129,8 @@ def _train(
         config: The recipe.
         run_dir: The run directory.
         report: Called with a line of text at a time.
-        workers: The processes that train; the first alone writes.
-        start: The vocabulary and the first weights.
+        workers: The worker processes, of which only the first writes.
+        start: The vocabulary and the initial weights.
 
     Returns:
         The content of result.json.
@@ -176,10 +178,11 @@ def _compiled_model(config: Config, data: TrainingData, workers: Workers) -> Mod
 
 
 def _share_rows(model: Model, optimizer: CaseSharing, data: TrainingData) -> None:
-    """Let the rows of embeddings share updates, except for the part of their case.
+    """Let embeddings of pieces that differ only in case share updates, except for their case part.
 
-    A matrix that both sides share appears twice and keeps the cases of the target. `optimizer` is
-    the recipe's own: with float16, Keras has wrapped it in an optimizer that scales the loss.
+    A matrix shared by source and target is visited twice; the second visit, with the target's case
+    counts, wins. `optimizer` is the recipe's own: with float16, Keras has wrapped it in an
+    optimizer that scales the loss.
     """
     tokenizers = data.tokenizers
     text = data.train.text
@@ -240,7 +243,7 @@ def _fit(
 
 
 def _facts(run: Run, config: Config, model: Model, history: History) -> dict[str, Any]:
-    """Return the facts in which all workers must agree before the first step."""
+    """Return the facts on which all workers must agree before the first step."""
     state = hashlib.sha256()
     for variable in [*model.variables, *model.optimizer.variables]:
         state.update(np.ascontiguousarray(variable).data)
@@ -257,7 +260,7 @@ def _facts(run: Run, config: Config, model: Model, history: History) -> dict[str
 
 def _limit_to_one_thread_per_operation() -> None:
     """Let each operation use one thread, unless TensorFlow has started its threads."""
-    with contextlib.suppress(RuntimeError):  # it has: all shards share them
+    with contextlib.suppress(RuntimeError):  # TensorFlow has started: all shards share its threads
         tf.config.threading.set_intra_op_parallelism_threads(1)
 
 

@@ -80,7 +80,7 @@ def _source(config: Config, role: str) -> tuple[Any, str, tuple[str, ...] | None
     split = "validation" if role == "valid" else "train"  # the names of TensorFlow Datasets
     if not data_source:
         raise ValueError(
-            f"the recipe names no data.{role}; give a file for each side, FILE.tsv, "
+            f"the recipe names no data.{role}; name a file for each side, FILE.tsv, "
             "tfds:NAME or phrasebook:SPLIT"
         )
     folder = config.data.folder

@@ -19,7 +19,7 @@ from tfformer.training.history import NOT_VALIDATED, quality
 class Validation(keras.callbacks.Callback):
     """Measures loss and quality on the validation text, and saves the best weights.
 
-    The model is measured in the dtype of the training. `val_loss` is in nats per token.
+    The model is measured in the dtype of training. `val_loss` is in nats per token.
 
     Args:
         run: Stores the weights and TensorBoard's samples.

@@ -179,7 +179,7 @@ def _position_table(positions: str, tensors: Tensors) -> str:
         known = [name for name in ("paper", "t2t") if _is_table(table, name)]
         if not known:
             raise ValueError(
-                f"{POSITION_TENSORS[0]} holds learned positions; give a model with sinusoids"
+                f"{POSITION_TENSORS[0]} holds learned positions; use a model with sinusoids"
             )
         if positions == "auto":
             kind = known[0]

@@ -196,7 +196,7 @@ def read_weights(
     if unknown:
         raise ValueError(
             f"the tensor {unknown[0]} has no place in a model of this configuration "
-            f"({len(unknown)} such); correct config.json or give the right file"
+            f"({len(unknown)} such); correct config.json or use the right file"
         )
     return Weights(model, found, names)
 

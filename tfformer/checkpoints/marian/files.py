@@ -21,7 +21,8 @@ from tfformer.checkpoints.tensor_files import mapped
 from tfformer.storage.whole_files import whole_file
 
 OPTIONS = "special:model.yml"
-FLOATS = {0x0402: "<f2", 0x0404: "<f4", 0x0408: "<f8"}  # Marian's: 0x04 (float), size in bytes
+# Marian's type codes: 0x04 for float, then the size in bytes.
+FLOATS = {0x0402: "<f2", 0x0404: "<f4", 0x0408: "<f8"}
 BYTES = 0x0101  # int8, only for the options
 ALIGNMENT = 256
 HEADERS = {  # version of NumPy's format -> reader of the header
@@ -55,19 +56,21 @@ def read(path: Path) -> tuple[MarianOptions, dict[str, np.ndarray]]:
 
 
 def read_options(path: Path) -> MarianOptions:
-    """Return the options in a file, such as decoder.yml; ValueError as `parse_options`."""
+    """Return the options in a YAML file such as decoder.yml."""
     with path.open("rb") as file:
         return parse_options(file.read(MAX_OPTIONS_BYTES + 1), str(path))
 
 
 def parse_options(content: bytes, place: str) -> MarianOptions:
-    """Parse YAML options whose values JSON can hold; `place` names their source in errors.
+    """Parse YAML options into JSON-compatible values; `place` names their source in error messages.
 
     A date becomes a string. ValueError: the content is not a YAML mapping, is too long, or contains
     a tag or an alias: a few hundred bytes of aliases can expand to gigabytes.
     """
     if len(content) > MAX_OPTIONS_BYTES:
-        raise ValueError(f"{place} is larger than {MAX_OPTIONS_BYTES:,} bytes; use Marian's file")
+        raise ValueError(
+            f"{place} is larger than {MAX_OPTIONS_BYTES:,} bytes; use the file that Marian wrote"
+        )
     try:
         text = content.decode("utf-8")
         for event in yaml.parse(text, yaml.SafeLoader):
@@ -86,7 +89,7 @@ def parse_options(content: bytes, place: str) -> MarianOptions:
 
 
 def write_npz(path: Path, options: MarianOptions, tensors: Mapping[str, np.ndarray]) -> None:
-    """Write a model with its `special:model.yml` as `.npz`, whole or not at all."""
+    """Write a model and its options atomically as a `.npz` file."""
     every: dict[str, Any] = dict(tensors) | {OPTIONS: _option_bytes(options)}
     with whole_file(path) as temporary, temporary.open("wb") as file:
         np.savez(file, **every)
@@ -134,7 +137,7 @@ def _npy(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.nda
         version = np.lib.format.read_magic(file)
         header = HEADERS.get(version)
         if header is None:
-            raise ValueError(f"{entry.filename[:80]} has NumPy's version {version}, not 1.0 or 2.0")
+            raise ValueError(f"{entry.filename[:80]} has NumPy format {version}, not 1.0 or 2.0")
         shape, is_fortran, dtype = header(file)
         begin += file.tell()
     if dtype.hasobject or math.prod(shape) * dtype.itemsize > entry.file_size:

@@ -153,7 +153,7 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     if unknown:
         raise ValueError(
             f"{path}: the tensor {unknown[0]} has no place in a model of these options "
-            f"({len(unknown)} such); give a model of Marian's own layers"
+            f"({len(unknown)} such); use a model that contains only Marian's standard layers"
         )
     source, target, shared = _vocabularies(folder, decoder, path, options)
     if options.get("output-omit-bias"):
@@ -206,7 +206,7 @@ def _check_options(path: Path, options: MarianOptions) -> None:
     if "ssru" in (options.get("dec-cell"), autoreg) and autoreg != "self-attention":
         raise ValueError(  # the students of Firefox and OPUS
             f"{path}: transformer-decoder-autoreg {autoreg} with dec-cell ssru is a decoder of "
-            "simple recurrent units (SSRU), which this package does not have; give a model with "
+            "simple recurrent units (SSRU), which this package does not have; use a model with "
             "self-attention, such as the student's teacher"
         )
     layers = {name for name in options if str(name).startswith("transformer-")}
@@ -252,8 +252,9 @@ def _norm(path: Path, options: MarianOptions, positions: str) -> str:
     if positions == "marian":
         return "marian"
     warnings.warn(
-        f"{path}: marian-decoder decodes a pre-norm model otherwise than Marian trains it, and "
-        "worse; the run computes as in training; for marian-decoder's text give --positions marian",
+        f"{path}: marian-decoder decodes a pre-norm model differently from Marian's training, and "
+        "worse; the run computes as in training; to reproduce marian-decoder, use --positions "
+        "marian",
         stacklevel=2,
     )
     return "pre"

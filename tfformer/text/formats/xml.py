@@ -189,5 +189,5 @@ class _Parser:
         line, column = read.count("\n") + 1, len(read.rpartition("\n")[2]) + 1
         return (
             f"the XML cannot be read: {expat.ErrorString(error.code)} in line {line}, column "
-            f"{column}; give each element its end, and write & as &amp; and < as &lt;"
+            f"{column}; close each element, and write & as &amp; and < as &lt;"
         )
