@@ -30,7 +30,7 @@ def export(folder, **values):
             None,
             "is an export of a language model",
         ),
-        ({"signatures": {"encode": {}}}, None, "takes no text; export .* without --no-text"),
+        ({"signatures": {"encode": {}}}, None, "does not accept text; export .* without --no-text"),
         ({}, 7, "searches with --beam-size 1 and 4; leave out --beam-size 7, or export"),
     ],
 )

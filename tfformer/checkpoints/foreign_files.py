@@ -17,19 +17,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a surrogate pair; two halves are a character
+HALF = re.compile(r"\\u[dD][89a-fA-F]")  # half of a surrogate pair
 MAX_JSON_BYTES = 256 * 1024**2  # a vocabulary of two million pieces has 60 MB
-MAX_ZIP_BYTES = 32 * 1024**3  # of all files together; the largest models of OPUS have 4 GB
+MAX_ZIP_BYTES = 32 * 1024**3  # all files together; the largest models of OPUS have 4 GB
 MAX_ZIP_FILES = 1_000
 MAX_RATIO = 100  # no member of a checkpoint is compressed so well
 SMALL = 1024**2
 LOCAL_HEADER = 30  # bytes of a zip's header before a member, without its name
-DAMAGE = (  # what the readers of zips, arrays and pickles raise for content of another form
+DAMAGE = (  # errors of the readers of zips, arrays and pickles for malformed content
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, RuntimeError),
     *(LookupError, TypeError, AttributeError, SyntaxError, OverflowError, MemoryError),
     UnicodeDecodeError,
 )
-DAMAGE_NUMBERS = (None, errno.EINVAL)  # of an OSError: of bzip2, or of an offset before the file
+DAMAGE_NUMBERS = (None, errno.EINVAL)  # errno of bzip2's errors, and of an offset before the file
 
 
 @contextmanager

@@ -83,7 +83,7 @@ def _tokenizer(vocabulary: Vocabulary, rewrites: Rewrites) -> PieceTokenizer:
 
 def _in_our_order(checkpoint: Checkpoint, place: Place) -> np.ndarray:
     """Take one tensor out, in float32, a table in this package's order."""
-    tensor = checkpoint.tensors.pop(place)  # its memory is free when it is written
+    tensor = checkpoint.tensors.pop(place)  # frees its memory once it is written
     check_finite(tensor, checkpoint.names[place])
     release(tensor)
     if not isinstance(place, Table):

@@ -24,7 +24,7 @@ from tfformer.data.sources import read_lines
 from tfformer.data.tokenizers import parse_sentencepiece
 from tfformer.special_ids import START_ID
 
-COVERAGE = 0.98  # of the text's pieces, at least; with less, the text is of another language
+COVERAGE = 0.98  # least share of the text's pieces; below it, the language differs
 CHUNK = 10_000  # lines
 NORMAL = 1  # SentencePiece's type of a piece that is text
 UNIGRAM, BPE = 1, 2  # SentencePiece's types of models

@@ -26,8 +26,8 @@ FORMATS = {  # format -> extras that an export needs
     "marian": ("tensorflow",),
 }
 DEVELOPMENT = ("bench", "docs", "multi30k", "test")  # extras that are no user's
-SECONDS = 0.3  # of each measurement
-SIZES = {"processor": 1024, "GPU": 8192}  # of the matrices
+SECONDS = 0.3  # length of each measurement
+SIZES = {"processor": 1024, "GPU": 8192}  # rows and columns of the matrices
 
 
 @click.command(epilog=examples(["tfformer doctor", "tfformer doctor --json > report.json"]))

@@ -16,7 +16,7 @@ from tfformer.runtime.extras import install_line
 from tfformer.version import __version__
 
 HALF_MESSAGE = 1_000  # characters of each end of a longer message
-WIDTH = 100  # of the help pages
+WIDTH = 100  # columns of the help pages
 
 
 class Program(click.Group):

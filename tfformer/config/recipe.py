@@ -44,14 +44,14 @@ class ModelConfig(Section):
     """
 
     architecture: Architecture = "encoder-decoder"  # decoder: a language model
-    num_layers: int = Field(6, ge=1, le=1000)  # of the encoder, and by default of the decoder
+    num_layers: int = Field(6, ge=1, le=1000)  # encoder layers; also decoder layers by default
     # A shallow decoder is faster: the search runs the decoder once per token.
     num_decoder_layers: int | None = Field(None, ge=1, le=1000)
     d_model: int = Field(512, ge=2, le=10**6)  # width of embeddings and layers; an even number
     num_heads: int = Field(8, ge=1, le=10**6)  # per attention; must divide d_model
     d_ff: int = Field(2048, ge=1, le=10**6)  # width within the feed-forward layers; often 4 d_model
     dropout: float = Field(0.1, ge=0, lt=1)  # share of values; 0.3 suits small corpora
-    activation: Activation = "relu"  # of the feed-forward layers
+    activation: Activation = "relu"  # in the feed-forward layers
     # Where layers normalise: post, after each residual sum (the paper); pre, before each sub-layer,
     # which trains without a long warmup; marian, as pre is computed by marian-decoder.
     norm: Norm = "post"
@@ -126,7 +126,7 @@ class TokenizerConfig(Section):
     # folds case; nmt_nfkc_plain also makes curly quotes straight and drops soft hyphens; identity
     # changes nothing. NFKC replaces no-break spaces, "…" and full-width punctuation.
     normalization: Normalization = "nmt_nfkc"
-    target_normalization: Normalization | None = None  # of a target vocabulary; None: the same
+    target_normalization: Normalization | None = None  # of the target vocabulary; None: the same
     character_coverage: float = Field(1.0, ge=0.98, le=1)  # share of characters; 0.9995 for Chinese
     symbols: list[str] = []  # never divided into pieces; [⟦1⟧, ⟦2⟧] are placeholders
     byte_fallback: bool = False  # writes unknown characters as bytes; takes 256 pieces
@@ -237,9 +237,9 @@ class TrainingConfig(Section):
     # For a text whose pass takes hours: a run can be resumed only from the end of an epoch.
     epoch_steps: int | None = Field(None, ge=1, le=MOST)
     max_minutes: float | None = Field(None, gt=0, le=MOST)  # wall clock, summed over resumed parts
-    seed: int = Field(1, ge=0, le=LARGEST_SEED)  # of weights, dropout, batch order and sampling
+    seed: int = Field(1, ge=0, le=LARGEST_SEED)  # seeds weights, dropout, batch order and sampling
     optimizer: Literal["adam", "adamw", "muon"] = "adam"  # section 5.3; muon often needs less time
-    weight_decay: float = Field(0.0, ge=0, le=1)  # of matrices, per update, times the rate
+    weight_decay: float = Field(0.0, ge=0, le=1)  # for matrices, per update, multiplied by the rate
     # warmup: equation 3; inverse_sqrt: the same with learning_rate as its peak; linear: from
     # learning_rate to 0 at the end of training.
     schedule: Literal["warmup", "inverse_sqrt", "linear"] = "warmup"
@@ -253,9 +253,9 @@ class TrainingConfig(Section):
     # mirrored: all GPUs of this machine; multi_worker: the processes that TF_CONFIG names
     strategy: Literal["one_device", "mirrored", "multi_worker"] = "one_device"
     wait_minutes: float = Field(30.0, ge=0.01, le=MOST)  # limit for a worker that does not answer
-    ema_momentum: float | None = Field(None, ge=0, lt=1)  # of averaged weights; 0.99 is usual
+    ema_momentum: float | None = Field(None, ge=0, lt=1)  # decay of averaged weights; 0.99 is usual
     validate_every: int = Field(1, ge=1, le=MOST)  # epochs; the last epoch is always validated
-    bleu_tokenizer: BleuTokenizer = "auto"  # of sacreBLEU; auto: by the target of data.languages
+    bleu_tokenizer: BleuTokenizer = "auto"  # sacreBLEU's; auto: from the target language
     patience: int | None = Field(None, ge=1, le=MOST)  # validations; None: train all epochs
     # Of the arithmetic. auto: mixed_bfloat16 on a GPU that multiplies bfloat16, else float32.
     dtype: Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"] = "auto"

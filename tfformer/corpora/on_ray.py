@@ -27,7 +27,7 @@ AT_ONCE = 8  # calls of the workers that the job answers
 NUMBER = "number"  # the column of the data set: the index of the part
 SECONDS_A_MESSAGE = 0.5  # between the messages of a worker, at least
 
-Outcome = Counts | Exception | None  # of a part; None if workers die of it
+Outcome = Counts | Exception | None  # outcome of a part; None if it kills workers
 
 
 def translate_parts(
@@ -82,7 +82,7 @@ def _followed(model: Artifact, parts: Sequence[Part], count: int, report: Report
 class News(NamedTuple):
     """Progress of the parts since the last request."""
 
-    outcomes: list[tuple[int, Outcome]]  # of finished parts, by their numbers
+    outcomes: list[tuple[int, Outcome]]  # (number, outcome) of finished parts
     under_way: list[Counts]  # the figures so far of each part that a worker is translating
 
 
@@ -95,7 +95,7 @@ class TranslationJob:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._begun: Counter[int] = Counter()  # how often each part was
-        self._counts: dict[int, Counts] = {}  # of the parts under way
+        self._counts: dict[int, Counts] = {}  # counts of unfinished parts
         self._over: set[int] = set()
         self._news: list[tuple[int, Outcome]] = []
 

@@ -23,7 +23,7 @@ from tfformer.engines import Artifact, Engine
 
 Sums = Any  # an array of the figures of a part, which its process alone writes
 
-_SUMS: list[Sums] = []  # of this process, once it has begun
+_SUMS: list[Sums] = []  # this process's counts, once it has started
 
 
 def translate_parts(

@@ -25,7 +25,7 @@ class Counts(NamedTuple):
     """Figures of finished work."""
 
     lines: int = 0
-    tokens: int = 0  # of the source
+    tokens: int = 0  # source tokens
     size: int = 0  # bytes of the files read, as stored on disk
     bad: int = 0  # lines that were skipped
     truncated: int = 0  # sentences that were too long for the model
@@ -67,7 +67,7 @@ def translate_part(engine: Engine, part: Part, advance: Advance) -> Counts:
         if bad:
             write_text(part.bad_lines, "".join(f"{line}\n" for line in bad))
         else:
-            part.bad_lines.unlink(missing_ok=True)  # of the source before it was put right
+            part.bad_lines.unlink(missing_ok=True)  # lines of an earlier, incorrect source
     return total
 
 
@@ -100,7 +100,7 @@ def summed(outcomes: Mapping[Path, Counts | Exception | str]) -> Counts:
 class Line(NamedTuple):
     """A line of a part."""
 
-    number: int  # from 1 on
+    number: int  # counted from 1
     text: str  # the sentence; empty if the line is bad
     reason: str  # why the line is bad, otherwise empty
     end: int  # the offset in the file behind it, in bytes as stored on disk

@@ -16,7 +16,7 @@ from tfformer.corpora.parts import Part
 from tfformer.corpora.translation import Counts, summed
 from tfformer.engines import ArtifactError
 
-MAX_DEATHS = 3  # of workers at one part, which is left out then
+MAX_DEATHS = 3  # dead workers after which a part is skipped
 MAX_LOST = 3  # parts left out so without a translated one between them
 MAX_SILENCE = 900  # seconds without one sentence, the loading of the model included
 SECONDS_A_REPORT = 1
@@ -33,7 +33,7 @@ class Worker(ABC):
 
     def __init__(self) -> None:
         self.part: Part | None = None  # the last part that it has started
-        self.future: Future[Counts] | None = None  # of that part, until it ends
+        self.future: Future[Counts] | None = None  # the part's future, until it ends
 
     @property
     def is_free(self) -> bool:
@@ -81,8 +81,8 @@ class Outcomes:
         self._count = len(parts)
         self._outcomes: dict[Part, Counts | Exception] = {}
         self._lost: list[Part] = []  # since the last part that was translated
-        self._done = Counts()  # of the translated parts
-        self._sums = Counts()  # of all parts, at the last report
+        self._done = Counts()  # sum over the translated parts
+        self._sums = Counts()  # sum over all parts at the last report
         self._since = time.monotonic()  # the sums have not changed
 
     @property

@@ -17,8 +17,8 @@ from tfformer.data.sources import Row
 Alteration = Callable[[Row, random.Random], Row]
 
 PUNCTUATION = ".,;:!?\"'()»«„“”‘’…"  # around a word
-MIN_ROWS = 5  # of a word: what is rarer may stand together by chance
-MAX_SHARE = 0.1  # of the rows: what is more frequent is grammar, such as "the"
+MIN_ROWS = 5  # rows with a word; rarer words may co-occur by chance
+MAX_SHARE = 0.1  # share of the rows; more frequent words, such as "the", are grammar
 MIN_DICE = 0.5
 
 Lexicon = dict[tuple[str, str], float]  # (source word, target word) -> Dice coefficient
@@ -142,7 +142,7 @@ def _words_alike(source: str, target: str) -> list[str]:
     return [word for word in dict.fromkeys(candidates) if word in targets]
 
 
-ALTERATIONS: dict[str, Alteration] = {  # by the keys of `data.augment`
+ALTERATIONS: dict[str, Alteration] = {  # key of `data.augment` -> function
     "upper": upper,
     "title": title,
     "lower": lower,

@@ -22,7 +22,7 @@ from tfformer.special_ids import END_ID, PAD_ID
 
 A = TypeVar("A")
 B = TypeVar("B")
-Segmentation = Callable[[AnyTokenizer, Sequence[str]], list[list[int]]]  # of sentences into ids
+Segmentation = Callable[[AnyTokenizer, Sequence[str]], list[list[int]]]  # sentences -> ids
 
 CHUNK = 10_000  # sentences or pairs encoded at a time, so that memory holds their text only
 ENCODERS = 4  # chunks at a time: SentencePiece leaves Python, and takes every core by itself
@@ -386,7 +386,7 @@ def _encode_chunk(
     for tokenizer, *sentences in zip(tokenizers, *chunk, strict=True):
         ids = segmentation(tokenizer, sentences) if segmentation else tokenizer.encode(sentences)
         sides.append(IdRows.of(ids, id_dtype(tokenizer)))
-    lengths = np.stack([rows.lengths + 1 for rows in sides])  # with END_ID
+    lengths = np.stack([rows.lengths + 1 for rows in sides])  # includes END_ID
     is_full = (lengths > 1).all(axis=0)
     is_short = (lengths <= max_length).all(axis=0)
     is_kept = np.logical_and(is_full, is_short)

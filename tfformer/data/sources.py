@@ -171,7 +171,7 @@ def unpacked(raw: BinaryIO, path: Path) -> Iterator[Bytes]:
         return
     try:
         with gzip.open(raw) as stream:
-            if not raw.seek(0, os.SEEK_END):  # which Python takes for a whole one
+            if not raw.seek(0, os.SEEK_END):  # Python reads an empty file as a valid archive
                 raise EOFError("it is empty")
             raw.seek(0)
             yield stream

@@ -35,7 +35,7 @@ PLAIN_TABLE = str.maketrans(PLAIN)  # of `str.translate`
 MODEL_TYPES = get_args(ModelType)
 NORMALIZATIONS = get_args(Normalization)
 SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")
-MAX_SENTENCES = 2_000_000  # to learn from; SentencePiece needs about 1.4 KB of memory each
+MAX_SENTENCES = 2_000_000  # sample size; SentencePiece needs about 1.4 KB of memory per sentence
 SAMPLING = threading.Lock()  # SentencePiece has one seed for the whole process
 TRAINING_THREADS = 4  # the model's bytes depend on this number, so it never follows the machine
 
@@ -66,7 +66,7 @@ class Tokenizer:
     """
 
     prefix_id: int | None = None  # an imported tokenizer's piece before every sentence
-    language: str | None = None  # which that piece names
+    language: str | None = None  # the language that this piece names
     languages: Sequence[str] = ()  # pieces of all languages that it may name
 
     def __init__(self, model: bytes) -> None:

@@ -29,7 +29,7 @@ class Runtime(NamedTuple):
     extra: str  # of `pip install -e '.[...]'`
 
 
-RUNTIMES = {  # by the format of a manifest; "keras" is a run directory
+RUNTIMES = {  # format in the manifest -> runtime; "keras" is a run directory
     "keras": Runtime("keras.KerasEngine", "TensorFlow", "tensorflow"),
     "saved_model": Runtime("saved_model.SavedModelEngine", "TensorFlow", "tensorflow"),
     "litert": Runtime("litert.LitertEngine", "LiteRT", "litert"),

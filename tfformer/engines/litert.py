@@ -28,7 +28,7 @@ FILE = "model.tflite"
 GREEDY_IDS, BEAM_IDS = "translate", "translate_beam"  # the file's signatures over ids
 OVER_TEXT = "translate_text"  # a signature that needs the operators of TensorFlow Text
 MAX_INTERPRETERS = 4  # each has a thread, and weights packed for itself
-SENTENCES = 16  # that an interpreter takes together at most
+SENTENCES = 16  # largest batch of an interpreter
 
 
 class LitertEngine(Engine):
@@ -148,7 +148,7 @@ class IdSearch:
         """
         batches = [[row] for row in rows] if self._is_static else [rows]
         results = [self._run(batch, signature) for batch in batches]
-        longest = max(part.ids.shape[2] for part in results)  # of a static file, by the sources
+        longest = max(part.ids.shape[2] for part in results)  # a static file's lengths differ
         ids = np.concatenate([_lengthened(part.ids, longest) for part in results])
         return Found(ids, np.concatenate([part.scores for part in results]))
 

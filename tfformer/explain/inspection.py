@@ -17,7 +17,7 @@ class Part(NamedTuple):
     """The weights of one place in the model."""
 
     name: str
-    shapes: tuple[tuple[int, ...], ...]  # of each weight
+    shapes: tuple[tuple[int, ...], ...]  # one shape per weight
     copies: int = 1  # layers that have such a place
 
     @property

@@ -18,7 +18,7 @@ FORMATS: Mapping[str, type[Format]] = {
     "litert": LiteRT,
     "web": WebPage,
 }
-CHECKPOINTS = ("hugging_face", "marian")  # of other toolkits, by `tfformer.checkpoints`
+CHECKPOINTS = ("hugging_face", "marian")  # written by `tfformer.checkpoints`
 NAMES = (*FORMATS, *CHECKPOINTS)
 
 

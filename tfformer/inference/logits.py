@@ -35,7 +35,7 @@ def keep_top_p(logits: tf.Tensor, p: float) -> tf.Tensor:
         return logits
     ordered = tf.sort(logits, direction="DESCENDING")
     probabilities = tf.nn.softmax(ordered)
-    cumulative = tf.cumsum(probabilities, axis=-1, exclusive=True)  # of all likelier tokens
+    cumulative = tf.cumsum(probabilities, axis=-1, exclusive=True)  # over all more likely tokens
     kept = tf.where(cumulative < p, ordered, ordered.dtype.max)
     smallest_kept = tf.reduce_min(kept, axis=-1, keepdims=True)  # (R, 1)
     return tf.where(logits >= smallest_kept, logits, logits.dtype.min)
@@ -135,7 +135,7 @@ def forbid_words(
     """Give the lowest logit to tokens (R, V) that would complete one of the words (W)."""
     longest = max(2, *map(len, words)) - 1  # tokens before the last
     beginnings = tf.constant([[ANY] * (longest + 1 - len(word)) + [*word[:-1]] for word in words])
-    places = count - longest + tf.range(longest)  # of the last tokens
+    places = count - longest + tf.range(longest)  # indices of the last tokens
     recent = tf.gather(ids, tf.maximum(places, 0), axis=1)  # (R, longest)
     recent = tf.where(places < 0, NO_TOKEN, recent)
     is_any = beginnings == ANY

@@ -85,7 +85,7 @@ class ShardedModel(keras.Model):
             raise ValueError(
                 f"shards={count} needs sample weights (B, T): 1 for tokens, 0 for padding"
             )
-        weights = tf.cast(weights, keras.config.floatx())  # they may be boolean
+        weights = tf.cast(weights, keras.config.floatx())  # weights may be boolean
         total = tf.reduce_sum(weights)
         batch = x, labels, weights
         shards = [batch]
@@ -193,7 +193,7 @@ class ShardedModel(keras.Model):
                 predicted = self(x, training=True)
                 mean = self.compute_loss(x, labels, predicted, sample_weights, training=True)
             share = tf.math.divide_no_nan(tf.reduce_sum(sample_weights), total)
-            loss = tf.math.multiply_no_nan(mean, share)  # of no rows an added mean may be NaN
+            loss = tf.math.multiply_no_nan(mean, share)  # a mean over no rows may be NaN
             scaled = loss * tf.cast(scale, loss.dtype)
         for variable in self.metrics_variables:  # the variables that `compute_loss` has updated
             if (value := scope.get_current_value(variable)) is not None:

@@ -171,7 +171,7 @@ class Dropout(keras.layers.Dropout):
         if not (training and self.rate):
             return x
         size = tf.size(x)
-        dropped = min(round(self.rate * 2**16), 2**16 - 1)  # of the 2^16 values of a half word
+        dropped = min(round(self.rate * 2**16), 2**16 - 1)  # of 2^16 16-bit values
         seed = tf.cast(self.seed_generator.next(), tf.int32)
         words = tf.random.stateless_uniform(
             [(size + 1) // 2], seed, minval=None, maxval=None, dtype=tf.uint32

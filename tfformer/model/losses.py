@@ -15,7 +15,7 @@ import tensorflow as tf
 from tfformer.argument_checks import require_number
 from tfformer.model.registry import DType, register
 
-BLOCKS = 8  # of positions, whose float32 logits and probabilities are in memory at a time
+BLOCKS = 8  # parts of the positions; one part's float32 logits are in memory at a time
 
 
 @register

@@ -30,7 +30,7 @@ class TokenModel(ShardedModel):
         output_bias: The bias (V,) of the logits; None without one.
     """
 
-    arguments: tuple[str, ...] = ()  # of the constructor, all kept as attributes
+    arguments: tuple[str, ...] = ()  # constructor arguments, all stored as attributes
     dialect: Dialect
     output_embedding: TokenEmbedding
     output_bias: keras.Variable | None

@@ -28,7 +28,7 @@ from tfformer.storage.run_folders import RUN_CONFIG, run_folder
 from tfformer.storage.small_files import digest_of_values, parse_json, read_text
 from tfformer.storage.whole_files import error_keeping, read_seal, seal, whole_file, write_text
 
-MOVABLE = ("train", "valid", "folder", "cache")  # of `data`: a person may edit them in config.json
+MOVABLE = ("train", "valid", "folder", "cache")  # keys of `data` that may be edited in config.json
 
 
 def digest_of_settings(values: Mapping[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """Optional libraries, and the extra that installs each of them."""
 
-EXTRAS = {  # by module
+EXTRAS = {  # module -> extra
     "tensorflow": "tensorflow",
     "tensorflow_text": "tensorflow",
     "keras": "tensorflow",

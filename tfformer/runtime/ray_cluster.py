@@ -15,7 +15,7 @@ from tfformer.version import __version__
 
 SECONDS_TO_CONNECT = 20
 SECONDS_TO_JOIN = 120  # a cluster
-SECONDS_A_LOOK = 1  # at the head
+SECONDS_A_LOOK = 1  # between checks of the head
 SECONDS_WITHOUT_HEAD = 30  # after 60, Ray itself ends the process with a message
 HEAD = "node:__internal_head__"  # Ray's name of it, among the resources
 CLIENT = "ray://"  # before the address of a cluster's server for clients outside of it
@@ -45,7 +45,7 @@ def connect(address: str, log_to_driver: bool) -> None:
     )
     late = f"it has not answered for {SECONDS_TO_JOIN} seconds"
     try:
-        if address == "local":  # whose processes end with the thread that begins them
+        if address == "local":  # Ray's processes end with the thread that starts them
             join()
         else:  # Ray itself tries it for 7 minutes
             within(SECONDS_TO_JOIN, join, late)
@@ -66,7 +66,7 @@ class Head:
     """The head of the cluster to which this process is connected."""
 
     def __init__(self) -> None:
-        is_client = ray.util.client.ray.is_connected()  # which notices it by itself
+        is_client = ray.util.client.ray.is_connected()  # the client detects a lost head itself
         self._address = None if is_client else ray.get_runtime_context().gcs_address
         self._answered = time.monotonic()
 

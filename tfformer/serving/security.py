@@ -20,15 +20,15 @@ from starlette.datastructures import Headers
 from tfformer.serving.errors import RequestError
 from tfformer.storage.small_files import read_text
 
-SCHEMES = ("deepl-auth-key", "bearer")  # of the header Authorization
-HEADERS = {  # of every answer
+SCHEMES = ("deepl-auth-key", "bearer")  # in the header Authorization
+HEADERS = {  # in every response
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
-OWN_SITES = ("same-origin", "none")  # of Sec-Fetch-Site; none: typed by the user
+OWN_SITES = ("same-origin", "none")  # in Sec-Fetch-Site; none: typed by the user
 
 
 class ApiKeys:

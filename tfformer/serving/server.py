@@ -25,9 +25,9 @@ from tfformer.text import Align
 NAME = "[^/:]+"
 MAX_CONNECTIONS = 512  # half of the 1,024 files that a process may usually open
 IDLE_SECONDS = 30  # after which a connection without a request is closed
-DRAIN_SECONDS = 20  # for the requests under way; Kubernetes kills a process after 30
+DRAIN_SECONDS = 20  # timeout for running requests; Kubernetes kills a process after 30
 
-OpenAligner = Callable[[Any], Align | None]  # of the engine of a run; None without alignments
+OpenAligner = Callable[[Any], Align | None]  # from a run's engine; None without alignments
 
 
 def serve(

@@ -23,14 +23,14 @@ from tfformer.storage.timeouts import within
 from tfformer.storage.whole_files import locked, temporary_folder
 
 T = TypeVar("T")
-Version = tuple[int, int]  # of a file of the copy: time of change in ns, size
+Version = tuple[int, int]  # of a local file: modification time in ns, and size
 
 LOCK = ".lock"
 ADDRESS = re.compile(r"(?P<protocol>[a-z][a-z0-9+.-]*)://.+")
-EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs"}  # by protocol
+EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs"}  # protocol -> extra
 SECONDS_TO_ANSWER = 120
 SECONDS_A_FILE = 1800
-FETCHES = 4  # of a file that is replaced meanwhile
+FETCHES = 4  # attempts for a file that is replaced meanwhile
 
 
 class Folder:
@@ -85,14 +85,14 @@ class RemoteFolder(Folder):
         self.address = address
         self._store, root = _store_at(address)
         self._root = PurePosixPath(root)
-        self._token: bytes | None = None  # of the holder, if that is this process
+        self._token: bytes | None = None  # lock token, if this process holds the lock
         self._refusal = ""
         self._pulled: dict[str, object] = {}  # the version of each file in the store
-        self._pushed: dict[str, Version] = {}  # and of the same file in the copy
+        self._pushed: dict[str, Version] = {}  # file -> local version when pushed
         working = ExitStack()
         local = working.enter_context(temporary_folder(Path(tempfile.gettempdir())))
         atexit.register(working.close)
-        super().__init__(local / address.replace("://", ":/"))  # which messages name
+        super().__init__(local / address.replace("://", ":/"))  # messages contain this path
         self.path.mkdir(parents=True)
 
     def __str__(self) -> str:
@@ -139,7 +139,7 @@ class RemoteFolder(Folder):
         for name in sorted(wanted):
             try:
                 self._fetch(name)
-            except FileNotFoundError:  # it was removed meanwhile
+            except FileNotFoundError:  # the file has been removed meanwhile
                 (self.path / name).unlink(missing_ok=True)
         self._pushed = {name: _version(self.path / name) for name in _files(self.path)}
 

@@ -124,7 +124,7 @@ class MarkedSentence(NamedTuple):
         return own
 
 
-Part = str | MarkedSentence  # of a document: text to copy, or a sentence to translate
+Part = str | MarkedSentence  # text to copy, or a sentence to translate
 
 
 class Reading(NamedTuple):

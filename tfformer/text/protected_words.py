@@ -21,7 +21,7 @@ NO_SPACES = (
     "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
 UNSPACED = NO_SPACES + "\u1100-\u11ff\u3130-\u318f\uac00-\ud7af"  # and Korean's particles
-STOPS = "\u3000-\u303f\uff01-\uff0f\uff1a-\uff1f"  # of Chinese and Japanese
+STOPS = "\u3000-\u303f\uff01-\uff0f\uff1a-\uff1f"  # Chinese and Japanese punctuation
 LETTER = rf"[^\W{UNSPACED}]"  # a letter, a digit or _ of a script with spaces
 NAME = rf"[^\W{UNSPACED}]|-"
 BEGIN = rf"(?<!{LETTER})"
@@ -38,7 +38,7 @@ NEAR = rf"[^\s<>\"'{STOPS}{UNSPACED}{QUOTES}]"
 NEAR_TAIL = rf"(?>{GROUP}|{NEAR})*(?:{GROUP}|(?={LETTER}|[/=&#-]){NEAR})"
 DOTTED = rf"(?:{NAME})+(?:\.(?:{NAME})+)"
 FOLDER = rf"/(?:\.{{1,2}}(?=/)|\.?(?:{NAME})+(?:\.(?:{NAME})+)*)"  # without a full stop behind it
-PART = rf"(?:{NAME}|[$~])+"  # of a path on Windows
+PART = rf"(?:{NAME}|[$~])+"  # a part of a Windows path
 USUAL = "pdf|docx?|xlsx?|pptx?|txt|csv|jpe?g|png|gif|svg|zip|mp[34]|html?|css|json|xml|py|js"
 ENDING = rf"(?:[a-z]{{2}}[a-z\d]{{0,2}}|[chor]|{USUAL}|{USUAL.upper()}){END}"
 PICTURES = (  # blocks of Unicode, and single characters
@@ -64,7 +64,7 @@ class Rule(NamedTuple):
     not_in: Sequence[str] = ()
 
 
-SIGNS = (  # they begin with no letter
+SIGNS = (  # words that begin without a letter
     Rule("placeholder of a model", SYMBOL.pattern, ["⟦1⟧", "⟦12⟧"]),
     Rule(
         "emoji",

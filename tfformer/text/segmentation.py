@@ -22,7 +22,7 @@ LINE = re.compile(f"[^{GAP}]+|[{GAP}]+")
 # The marker of a list, a task or a quotation.
 MARKER = re.compile(r"(?:(?:[-*+•‣◦·\u2010-\u2015\u2212>#]+|\d{1,3}[.)]|\(?[a-z]\)|\[[ xX]\])\s+)+")
 LETTER = re.compile(r"[^\W\d_]")
-WORD = re.compile(r"\s*\S{1,40}|\s+")  # of a word without a space, 40 characters at a time
+WORD = re.compile(r"\s*\S{1,40}|\s+")  # long words are cut after 40 characters
 STRONG_STOP = re.compile(r"[.!?;:…。！？；：।؟][\"'”’»)\]]*$|\s[-–—]+$|—$")
 WEAK_STOP = re.compile(r"[,，、،)\]»”–]$")
 STOP = re.compile(r"[.!?…‼⁉:;。！？।]")

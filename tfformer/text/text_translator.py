@@ -26,8 +26,8 @@ from tfformer.text.marked_sentence import (
 from tfformer.text.placing import Links, with_marks
 from tfformer.text.segmentation import BLOCK, CountTokens, divided
 
-MAX_CHARACTERS = 5_000  # of a sentence for a model whose tokens are not known
-MARK = "\ufeff"  # of the order of bytes: it begins some files, and is no text
+MAX_CHARACTERS = 5_000  # sentence limit for a model whose tokens are not known
+MARK = "\ufeff"  # byte order mark: some files begin with it
 SAID = re.compile(r"[^\W_]")  # a letter or a number
 PORTION = 512  # parts of a text that are held, translated and given out at a time
 

@@ -15,13 +15,13 @@ from tfformer.storage.small_files import parse_json
 
 Facts = Mapping[str, Any]  # what all workers must have in common, by name
 
-VARIABLE = "TF_CONFIG"  # of the environment
+VARIABLE = "TF_CONFIG"  # environment variable
 ADDRESS = re.compile(r"(?P<host>[^\s:]+|\[[0-9a-fA-F:.]+\]):(?P<port>\d{1,5})")
 EXAMPLE = (
     '{"cluster": {"worker": ["host1:2222", "host2:2222"]}, "task": {"type": "worker", "index": 0}}'
 )
-MESSAGE_BYTES = 2**20  # of a worker's facts at most
-ANSWER_SECONDS = 5.0  # for a line over an open connection
+MESSAGE_BYTES = 2**20  # largest message with a worker's facts
+ANSWER_SECONDS = 5.0  # timeout for a line on an open connection
 RETRY_SECONDS = 0.2
 
 

@@ -16,7 +16,7 @@ class SelectionMetric(NamedTuple):
 
     label: str
     sign: int  # 1 if more is better, -1 if less is
-    tie_breaker: str | None = None  # of equal figures, the one with more of this is better
+    tie_breaker: str | None = None  # decides between equal figures: more is better
 
 
 SELECTION_METRICS = {

@@ -47,9 +47,9 @@ from tfformer.version import __version__
 Report = Callable[[str], None]
 
 MAX_DEATHS = 3  # in a row, without an epoch that came to its end
-SECONDS_TO_DIE = 300  # for a lost worker that still holds the run directory
+SECONDS_TO_DIE = 300  # timeout for a lost worker that still locks the run directory
 RETRY_SECONDS = 5
-SETTINGS = {  # of Ray Train
+SETTINGS = {  # for Ray Train
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
     "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0",  # a machine that is asked to leave is lost
 }
@@ -195,8 +195,8 @@ class Task:
     run_dir: str
     resume: bool
     init_from: str | None
-    folder: str  # that the recipe's paths are relative to
-    version: str  # of this package on the machine that started training
+    folder: str  # base of the recipe's relative paths
+    version: str  # tfformer's version on the machine that started training
 
 
 class TrainingJob:

@@ -15,7 +15,7 @@ MAY_CHANGE_ON_RESUME = (
     "training.wait_minutes",
     "training.strategy",  # the update is that of one device
     "data.folder",  # on another machine; the text's digest is compared
-    "data.cache",  # whose ids are compared
+    "data.cache",  # the cached ids are compared instead
 )
 SEARCH = tuple(f"dialect.{name}" for name in Dialect().search())
 OUTSIDE_THE_ENCODER = (

@@ -22,7 +22,7 @@ from tfformer.version import __version__
 T = TypeVar("T")
 
 GRADIENTS, MESSAGES = 1, 2  # groups of devices: the training devices, and the processors
-START_SECONDS = 60  # for TensorFlow's servers, once all workers have met
+START_SECONDS = 60  # timeout for TensorFlow's servers after all workers have met
 RESTART = "restart every worker, with --resume if the run has begun"
 OF_THE_MACHINE = ("folder", "cache")  # settings of `data` that may differ
 

@@ -52,13 +52,13 @@ from tfformer.data.tokenizers import parse_sentencepiece
 CONFIG = "config.json"
 VOCABULARY = "vocab.json"
 POSITION_TENSORS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
-STORED_FORMULA = tuple(f"{name}s" for name in POSITION_TENSORS)  # of older M2M100 and NLLB
-TARGET_VOCABULARY = "target_vocab.json"  # of models with two vocabularies
+STORED_FORMULA = tuple(f"{name}s" for name in POSITION_TENSORS)  # in older M2M100 and NLLB files
+TARGET_VOCABULARY = "target_vocab.json"  # in models with two vocabularies
 TOKENIZER = "tokenizer_config.json"
-MARIAN_EPSILON = 1e-6  # of most models' training
-MAX_LENGTH = 512  # of MarianTokenizer
+MARIAN_EPSILON = 1e-6  # with which most models were trained
+MAX_LENGTH = 512  # MarianTokenizer's limit
 LONGEST = 4096
-TABLE_TOLERANCE = 4e-3  # of bfloat16; the two tables are 0.04 apart within 30 positions
+TABLE_TOLERANCE = 4e-3  # bfloat16's rounding; the two tables differ by 0.04 within 30 positions
 MUST_BE = {  # keys that transformers 5 ignores, but older checkpoints of other models set
     "normalize_before": False,
     "add_final_layer_norm": False,
@@ -66,7 +66,7 @@ MUST_BE = {  # keys that transformers 5 ignores, but older checkpoints of other 
     "static_position_embeddings": True,
 }
 MULTILINGUAL = "m2m_100"  # the model_type of M2M100 and NLLB
-FIRST = ["<s>", "<pad>", "</s>", "<unk>"]  # of NLLB, before SentencePiece's pieces from the third
+FIRST = ["<s>", "<pad>", "</s>", "<unk>"]  # NLLB's pieces before SentencePiece's others
 SENTENCEPIECE = "sentencepiece.bpe.model"
 FAST_TOKENIZER = "tokenizer.json"
 SPECIAL_TOKENS = "special_tokens_map.json"

@@ -62,7 +62,7 @@ NORMS = {
     "feed_forward": "final_layer_norm",
 }
 ForeignConfig = Mapping[str, Any]  # the content of config.json or of a file beside it
-Tensors = Mapping[str, np.ndarray]  # of a file, by their names
+Tensors = Mapping[str, np.ndarray]  # name -> tensor
 Groups = dict[Table, tuple[str, ...]]
 # (shared, tied) -> table -> names of the same numbers, the one to trust first
 GROUPS: dict[tuple[bool, bool], Groups] = {
@@ -87,7 +87,7 @@ class Weights(NamedTuple):
 
     model: ModelConfig
     tensors: dict[Place, np.ndarray]  # kernels as (inputs, outputs)
-    names: dict[Place, str]  # of the tensors in the file
+    names: dict[Place, str]  # place -> name of the tensor in the file
 
 
 def slot_name(slot: Slot) -> str:

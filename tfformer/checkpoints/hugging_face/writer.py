@@ -217,7 +217,7 @@ def _changed_search(first: dict[str, Any], foreign: Foreign, config: Config) -> 
         "decoder_start_token_id": start,
         "repetition_penalty": 1.0,
         "no_repeat_ngram_size": 0,
-        "min_new_tokens": max((first.get("min_length") or 0) - 1, 0),  # which counts the start
+        "min_new_tokens": max((first.get("min_length") or 0) - 1, 0),  # it counts the start token
     }
     values = {
         "num_beams": config.decoding.beam_size,

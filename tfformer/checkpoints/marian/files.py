@@ -30,7 +30,7 @@ HEADERS = {  # version of NumPy's format -> reader of the header
     (2, 0): np.lib.format.read_array_header_2_0,
 }
 MAX_RANK = 8
-MAX_OPTIONS_BYTES = 2**20  # of YAML; a model's options are a few kilobytes
+MAX_OPTIONS_BYTES = 2**20  # largest YAML; a model's options are a few kilobytes
 MarianOptions = dict[str, Any]  # the options of a model or of a search, by name
 
 

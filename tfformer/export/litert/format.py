@@ -78,7 +78,7 @@ class LiteRT(Format):
             "dtype": "float32",
             "quantize": self.quantize,
             "static": self.static,
-            "search": "greedy",  # of the signature `translate`
+            "search": "greedy",  # by the signature `translate`
             "signatures": signatures(folder / FILE),
         }
 

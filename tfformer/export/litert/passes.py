@@ -13,10 +13,10 @@ from tensorflow.lite.python import schema_py_generated as schema
 BUILTINS = schema.BuiltinOperator
 # A function's name in the graph -> LiteRT's operator.
 NAMED = {b"dynamic_update_slice": BUILTINS.DYNAMIC_UPDATE_SLICE}
-LARGEST = 127  # of int8
+LARGEST = 127  # largest int8
 WORTH_AN_OPERATOR = 4096  # bytes of a constant
 Zeros = dict[tuple[flatbuffers.Builder, int], int]
-Constant = tuple[int, tuple[int, ...]]  # its buffer and shape
+Constant = tuple[int, tuple[int, ...]]  # buffer and shape
 
 
 def _builtin(model: schema.ModelT, operator: schema.OperatorT) -> int:

@@ -45,9 +45,9 @@ def write(path: Path, translator: TextModel, quantize: str, static: bool, with_t
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         tf.saved_model.save(
             holder, folder, signatures=functions
-        )  # from functions alone LiteRT gets no weights
+        )  # functions alone contain no weights for LiteRT
         converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(functions))
-        converter.allow_custom_ops = True  # those that stand for LiteRT's own, below, and TF Text's
+        converter.allow_custom_ops = True  # placeholders for LiteRT's and TF Text's operators
         if quantize == "float16":
             converter.optimizations = [tf.lite.Optimize.DEFAULT]
             converter.target_spec.supported_types = [tf.float16]

@@ -67,7 +67,7 @@ class SavedModel(Format):
         return {
             "format": "saved_model",
             "dtype": self.dtype,
-            "search": "greedy",  # of the default signature
+            "search": "greedy",  # by the default signature
             "signatures": signatures(folder),
         }
 

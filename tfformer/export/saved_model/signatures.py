@@ -35,14 +35,14 @@ IDS = [  # (B, S) and their lengths (B,)
     tf.TensorSpec((None,), tf.int32, "lengths"),
 ]
 
-Functions = dict[str, tf.types.experimental.PolymorphicFunction]  # by the name of their signature
+Functions = dict[str, tf.types.experimental.PolymorphicFunction]  # signature name -> function
 
 
 class Signatures(NamedTuple):
     """Signatures over ids and over text."""
 
-    over_ids: Functions  # of core TensorFlow's operations
-    over_text: Functions  # of TensorFlow Text's operations too
+    over_ids: Functions  # use core TensorFlow's operations only
+    over_text: Functions  # use TensorFlow Text's operations too
 
 
 def signatures_of(model: TextModel, to_logits: ToLogits) -> Signatures:

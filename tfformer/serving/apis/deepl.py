@@ -27,7 +27,7 @@ UNSUPPORTED = (
     *("glossary_id", "glossary_ids", "style_id", "custom_instructions", "translation_memory_id"),
     *("ignore_tags", "splitting_tags", "non_splitting_tags"),
 )
-VARIANTS = {"en": ("en-US", "en-GB"), "pt": ("pt-PT", "pt-BR")}  # of targets: DeepL's clients ask
+VARIANTS = {"en": ("en-US", "en-GB"), "pt": ("pt-PT", "pt-BR")}  # that DeepL's clients request
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": DeeplError} for status in (400, 403, 413, 415, 503)

@@ -14,7 +14,7 @@ from tfformer.serving.errors import RequestError, validation_reason
 from tfformer.serving.state import Served, State
 
 MAX_BYTES = 2 * 2**20  # in the body of a request
-MAX_FIELDS = 1_000  # of a form
+MAX_FIELDS = 1_000  # fields in a form
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
 FORM_IN_PARTS = "multipart/form-data"

@@ -28,7 +28,7 @@ from tfformer.serving.translations import Piece
 from tfformer.text.segmentation import BLOCK, block_end
 
 PLAIN_TEXT = "text/plain"
-READ_SECONDS = 30  # that a client may take to read an event
+READ_SECONDS = 30  # timeout for a client to read an event
 UTF_8 = codecs.getincrementaldecoder("utf-8")
 
 router = APIRouter(tags=["Stream"], responses=REFUSALS | {404: {"model": Error}})

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from tfformer.text.marked_sentence import Piece, Role, raw_text
 
 SCRIPTS = frozenset({"sub", "sup"})
-MAX_PIECES = 40  # of an element that is looked at
+MAX_PIECES = 40  # largest element that is examined
 NEAR = 16  # pieces on each side of an element that are looked at
 MAX_FORMULA = 500  # characters
-NUMBER_MARK = re.compile(r"\[\d{1,3}\]|\(\d{1,3}\)|\d{1,3}")  # of a footnote, in any element
+NUMBER_MARK = re.compile(r"\[\d{1,3}\]|\(\d{1,3}\)|\d{1,3}")  # a footnote's number, in any element
 MARK = re.compile(r"[\[(]?(?:\d{1,3}|[a-d]|[*†‡§¶#]{1,3})(?:[,;–-] ?\d{1,3})*[\])]?")
 BETWEEN_MARKS = re.compile(r"[,;–-] ?")
 # The sign of a note or of a field that must be filled in, or an icon.
 SIGN = re.compile("[*†‡§¶®™\u2190-\u2bff\ue000-\uf8ff\U0001f000-\U0001faff]{1,3}[\ufe0e\ufe0f]?")
-SIGN_AT_EDGE = re.compile("[#*†‡§¶]{1,3}")  # of a paragraph, as a heading's address
+SIGN_AT_EDGE = re.compile("[#*†‡§¶]{1,3}")  # a paragraph's sign, such as a heading's anchor
 CLOSING = tuple(".,;:!?)]»”\"'")
 INDEX = re.compile(r"[\w+−–-]{1,6}")
 POWER = re.compile(r"[+−–-]?\d{1,3}[+−–-]?|[+−–n-]")

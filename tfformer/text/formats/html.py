@@ -20,7 +20,7 @@ from tfformer.text.segmentation import BLOCK, block_end
 
 LINE_END = re.compile(r"[\r\n]")
 ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-IN_ATTRIBUTE = {  # by its quotation marks
+IN_ATTRIBUTE = {  # quotation mark -> pattern
     "double": {"&": "&amp;", "<": "&lt;", '"': "&quot;"},
     "single": {"&": "&amp;", "<": "&lt;", "'": "&#39;"},
 }
@@ -54,7 +54,7 @@ VOID_TAGS = "area base br col embed hr img input link meta param source track wb
 VOID = frozenset(VOID_TAGS.split())
 POINTS = VOID - {"br", "hr"}
 FOREIGN = frozenset({"svg", "math"})
-MAX_PIECES = 4_096  # of a paragraph that is held, if it has rows
+MAX_PIECES = 4_096  # longest buffered paragraph with rows
 TEXT = {Token.CHARACTERS, Token.SPACE_CHARACTERS}
 PRESERVED = "preserved"  # the name of words of XML in which white space is kept
 
@@ -80,7 +80,7 @@ class _Source:
     def __init__(self, parts: Iterable[str]) -> None:
         self._parts = iter(parts)
         self._ahead = ""  # not yet read by the tokenizer
-        self._read = ""  # by the tokenizer, and not yet taken
+        self._read = ""  # tokenized text that no token contains yet
 
     def read(self, size: int) -> str:
         """Return the next `size` characters, or what is left."""
@@ -146,9 +146,9 @@ class _Paragraph:
 
     def __init__(self) -> None:
         self._pieces: list[Piece] = []
-        self._size = 0  # of the text
+        self._size = 0  # characters read
         self._open = [_Open("")]  # from the outside inwards
-        self._rows: list[int] = []  # of elements that have ended
+        self._rows: list[int] = []  # ended elements
         self._before: RawToken | None = None  # the last token but for comments and ends of lines
         self._last = ""  # character of the text
         self._span: tuple[_Open, int] | None = None  # that may be a row, and has no words yet

@@ -64,8 +64,8 @@ class OpenElement:
     """
 
     def __init__(self, name: str) -> None:
-        self._names: list[str] = []  # from the outside inwards
-        self._places: dict[str, list[int]] = defaultdict(list)  # of each name
+        self._names: list[str] = []  # outermost first
+        self._places: dict[str, list[int]] = defaultdict(list)  # depths of each name
         self._open(name)
 
     @property

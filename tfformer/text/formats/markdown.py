@@ -37,7 +37,7 @@ SPECIAL = "\\`*_[]<>|~"
 SPAN = "span"  # in a token's meta: its place in the paragraph
 FOOTNOTE = re.compile(r"\[\^[^\]\s]{1,60}\]")
 FOOTNOTE_TEXT = re.compile(FOOTNOTE.pattern + r":[ \t]*")
-FOOTNOTE_INDENT = 4  # of the paragraphs of a footnote behind the first one
+FOOTNOTE_INDENT = 4  # spaces before a footnote's second and later paragraphs
 ALERT = re.compile(r"\A\[![a-zA-Z][\w-]{1,30}\][+-]?(?!\S)")  # the kind of a quotation
 # As in Pandoc, "$5 and $6" is no formula. A formula contains no word and does not begin as a price.
 MATH = re.compile(
@@ -45,7 +45,7 @@ MATH = re.compile(
     re.DOTALL,
 )
 PLAIN_WORD = re.compile(r"(?<![\\a-zA-Z{])[a-zA-Z]{3,}")
-MAX_LINES = 100  # of a block of mathematics
+MAX_LINES = 100  # lines in a block of mathematics
 SIGNS = "*_#~^|@=+`$[]{}"  # with a backslash before: they mean something, unlike punctuation
 LABEL = "text"  # in the meta of the end of a link: its text
 
@@ -360,7 +360,7 @@ def _piece(token: InlineToken, raw: str) -> Piece:
     if token.type in ("code_inline", "math"):
         return Piece(raw, token.content, Role.COPY)
     if token.type == "alert":
-        return Piece(raw, "\n", Role.LINE)  # it is no part of the sentence behind it
+        return Piece(raw, "\n", Role.LINE)  # not part of the following sentence
     if token.type == "link_open" and token.info == "auto":
         return Piece(raw, raw[1:-1], Role.COPY)
     if token.type.startswith("text"):

@@ -11,7 +11,7 @@ from tfformer.text.marked_sentence import Part, Piece, Reading, Role, raw_text, 
 END = r"(?:\r\n|\n|\r)"
 SPACE = r"[^\S\r\n]*+"
 TIME = r"(?:\d+:)?\d\d:\d\d[,.]\d+"
-NUMBER = rf"{SPACE}\d+{SPACE}{END}"  # of a cue; optional
+NUMBER = rf"{SPACE}\d+{SPACE}{END}"  # the number of a cue, optional
 TOKEN = re.compile(
     rf"(?P<cue>(?:\A\ufeff?|{SPACE}{END})\s*+(?:{NUMBER})?{SPACE}{TIME}{SPACE}-->{SPACE}{TIME}"
     rf"[^\r\n]*(?:{END}|\Z))"
@@ -78,8 +78,8 @@ def _with_ends(joined: Iterable[Piece]) -> list[Piece]:
     texts = [_text(pieces[start + 1 : end]) for start, end in pairwise([*cues, len(pieces)])]
     asides = dict(zip(places, map(_is_aside, lines), strict=True))
     whole = dict(zip(cues, map(_is_aside, texts), strict=True))
-    is_aside = False  # of the line before
-    is_aside_cue = False  # of the cue before
+    is_aside = False  # whether the line before was an aside
+    is_aside_cue = False  # whether the cue before was an aside
     for place, line in zip(places, lines, strict=True):
         ends = asides[place] or is_aside or SPEAKER.match(line) is not None
         is_aside = asides[place]
