@@ -110,7 +110,7 @@ def test_the_picture_has_every_word_and_the_numbers_that_matter(tmp_path):
         Influences("sie.", words, values, ("die",), np.array([0.5])), tmp_path / "a.svg"
     )
     text = (tmp_path / "a.svg").read_text()
-    for written in ("decide for “sie”?", "the", "$cat", "it", "die", "2.0", "0.5"):
+    for written in ("contributes to “sie”", "the", "$cat", "it", "die", "2.0", "0.5"):
         assert f"<!-- {written}" in text or f"{written} -->" in text
     assert "<!-- 0.0 -->" not in text
     assert "<!-- -1.0 -->" not in text

@@ -14,5 +14,5 @@ def test_the_description_names_the_routes_models_and_languages_of_its_server():
         *("/translate", "/translate/stream", "/align", "/detect", "/languages"),
         *("/frontend/settings", "/v2/translate", "/v2/languages", "/v2/usage"),
         *("/v1/models/{name}", "/v1/models/{name}/metadata", "/v1/models/{name}:predict"),
-        *("/health", "/healthz", "/readyz", "/metrics"),
+        *("/health", "/healthz", "/readyz"),
     }

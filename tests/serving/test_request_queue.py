@@ -98,23 +98,6 @@ def test_requests_whose_callers_have_gone_do_not_count():
     assert rows == [1, 64]
 
 
-def test_a_mistake_of_the_queue_itself_does_not_end_it(caplog):
-    def observe(*_):
-        raise KeyError("a mistake of the figures")
-
-    async def scenario():
-        queue = RequestQueue(observe)
-        loop = asyncio.create_task(queue.run())
-        version = scripted(lambda signature, inputs: {"found": inputs["text"]})
-        for _ in range(2):
-            answer = await asyncio.wait_for(queue.submit(version, "a", strings("x")), 10)
-            assert list(answer["found"]) == [b"x"]
-        loop.cancel()
-
-    asyncio.run(scenario())
-    assert caplog.text.count("a mistake of the figures") >= 2
-
-
 @pytest.mark.parametrize("shape", [(), (1,), (5,), (3, 2)])
 def test_an_output_without_the_batch_is_refused_by_name(shape):
     version = scripted(lambda signature, inputs: {"log_prob": np.zeros(shape)})

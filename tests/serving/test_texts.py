@@ -388,12 +388,9 @@ def test_the_cache_answers_what_was_asked_before():
             body = {"q": "A dog. A cat.", "source": "en", "target": target}
             async with client.post("/translate", json=body) as response:
                 assert response.status == 200
-        return await (await client.get("/metrics")).text()
 
-    figures = with_client(scenario, backwards("en-de", asked), backwards("en-fr", asked))
+    with_client(scenario, backwards("en-de", asked), backwards("en-fr", asked))
     assert asked == ["A dog.", "A cat."] * 2  # once for each model
-    assert 'tfformer_cache_sentences_total{result="hit"} 2.0' in figures
-    assert 'tfformer_cache_sentences_total{result="miss"} 4.0' in figures
 
 
 def test_the_cache_has_a_bound_and_forgets_the_oldest():

@@ -16,7 +16,6 @@ EXTRAS = {  # module -> extra
     "fastapi": "serve",
     "starlette": "serve",
     "uvicorn": "serve",
-    "prometheus_client": "serve",
     "cachetools": "serve",
     "fasttext": "serve",
     "babel": "serve",

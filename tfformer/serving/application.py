@@ -2,16 +2,15 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager, suppress
-from typing import Any
 
 from fastapi import FastAPI
+from pydantic import BaseModel
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tfformer.serving import metrics, pages
+from tfformer.serving import pages
 from tfformer.serving.apis import deepl, libretranslate, stream, tf_serving
 from tfformer.serving.errors import MISTAKE, RequestError, add_error_answers, error_answer
 from tfformer.serving.security import HEADERS, HostGuard
@@ -19,18 +18,22 @@ from tfformer.serving.served_models import ServedModels
 from tfformer.serving.state import State
 from tfformer.version import __version__
 
-CLIENT_GONE = 499  # the usual status in metrics for a client that did not wait for its answer
 DESCRIPTION = (
     "Translation by the models of this server. LibreTranslate's and DeepL's clients work "
     "unchanged, and so do those of TensorFlow Serving. A text may have any number of sentences; "
     "whitespace and line ends come back as they went in."
 )
+HEALTH = {
+    "/healthz": "is alive",
+    "/readyz": "accepts requests",
+    "/health": "is alive, under LibreTranslate's name",
+}
 TAGS = {
     "LibreTranslate": "Texts in and out; as LibreTranslate has it.",
     "DeepL": "Texts in and out; as DeepL's API has it in its version 2.",
     "Stream": "Results sentence by sentence, and the words that belong together.",
     "TensorFlow Serving": "Single sentences and token ids; as its REST API has it.",
-    "Monitoring": "For load balancers and for Prometheus.",
+    "Monitoring": "For load balancers.",
 }
 
 
@@ -59,10 +62,12 @@ def application(
         lifespan=_lifespan,
     )
     app.state.serving = state
-    for api in (libretranslate, deepl, stream, tf_serving, metrics, pages):
+    for api in (libretranslate, deepl, stream, tf_serving, pages):
         app.include_router(api.router)
+    for path, question in HEALTH.items():
+        app.get(path, summary=f"Tell whether the server {question}", tags=["Monitoring"])(_health)
     add_error_answers(app)
-    app.add_middleware(_AroundRequest, state=state, guard=HostGuard(hosts, own_host))
+    app.add_middleware(_AroundRequest, guard=HostGuard(hosts, own_host))
     app.openapi = lambda: pages.description(app)  # type: ignore[method-assign]
     return app
 
@@ -79,34 +84,42 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     state.translations.close()
 
 
+class Health(BaseModel):
+    """The state of the server."""
+
+    status: str
+
+
+async def _health() -> Health:
+    """Answer; the server listens from when its models are loaded until it begins to shut down."""
+    return Health(status="ok")
+
+
 class _AroundRequest:
-    """Checks the sender, measures, adds headers, and answers unexpected errors with 500.
+    """Checks the sender, adds headers, and answers unexpected errors with 500.
 
     When the client disconnects, its work is cancelled.
     """
 
-    def __init__(self, app: ASGIApp, state: State, guard: HostGuard) -> None:
+    def __init__(self, app: ASGIApp, guard: HostGuard) -> None:
         self._app = app
-        self._state = state
         self._guard = guard
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        start = time.perf_counter()
-        status = CLIENT_GONE
+        has_begun = False
 
         async def send_with_headers(message: Message) -> None:
-            nonlocal status
+            nonlocal has_begun
             if message["type"] == "http.response.start":
-                status = message["status"]
+                has_begun = True
                 headers = MutableHeaders(raw=message["headers"])
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 
-        self._state.metrics.request_begun()
         try:
             self._guard.check(scope["method"], Headers(scope=scope))
             await _while_connected(self._app, scope, receive, send_with_headers)
@@ -115,12 +128,9 @@ class _AroundRequest:
             await answer(scope, receive, send_with_headers)
         except Exception:
             logging.getLogger(__name__).exception("%s %s", scope["method"], scope["path"])
-            if status == CLIENT_GONE:  # no head was sent
+            if not has_begun:
                 answer = error_answer(scope["path"], 500, MISTAKE)
                 await answer(scope, receive, send_with_headers)
-        finally:
-            seconds = time.perf_counter() - start
-            self._state.metrics.request_done(*_method_and_route(scope), status, seconds)
 
 
 async def _while_connected(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
@@ -148,9 +158,3 @@ async def _while_connected(app: ASGIApp, scope: Scope, receive: Receive, send: S
             work.cancel()
     with suppress(asyncio.CancelledError):
         await work
-
-
-def _method_and_route(scope: Scope) -> tuple[str, str]:
-    """Return the method, and the path with names for its parameters, so that labels stay few."""
-    route: Any = scope.get("route")
-    return (scope["method"], route.path) if route else ("unknown", "unknown")

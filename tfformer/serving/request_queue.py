@@ -4,9 +4,7 @@ A request has 1 to `MAX_SENTENCES` rows, and gets the rows of the outputs that a
 """
 
 import asyncio
-import logging
-import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -39,15 +37,10 @@ class _Request:
         return self.version, self.signature, shapes
 
 
-# A version, the number of its sentences that ran together, their answers, their seconds.
-Observe = Callable[[Engine, int, Sequence[Arrays], float], None]
-
-
 class RequestQueue:
-    """A queue of requests and the loop that empties it; `observe` receives each batch that ran."""
+    """A queue of requests and the loop that empties it."""
 
-    def __init__(self, observe: Observe = lambda *_: None) -> None:
-        self._observe = observe
+    def __init__(self) -> None:
         self._waiting: list[_Request] = []
         self._arrived = asyncio.Event()
 
@@ -77,33 +70,16 @@ class RequestQueue:
                 self._waiting.remove(request)
 
     async def run(self) -> None:
-        """Answer requests until cancelled.
-
-        An error does not end the loop, as all later requests would wait forever.
-        """
+        """Answer requests until cancelled, each batch in the thread of the models."""
+        loop = asyncio.get_running_loop()
         with ThreadPoolExecutor(1) as worker:
             while True:
                 await self._arrived.wait()
                 await asyncio.sleep(WAIT)
-                if not (batch := self._take()):
-                    continue
-                try:
-                    await self._answer(batch, worker)
-                except Exception as error:
-                    logging.getLogger(__name__).exception("the queue")
-                    for request in batch:
-                        _give(request.answer, error)
-
-    async def _answer(self, batch: list[_Request], worker: ThreadPoolExecutor) -> None:
-        """Run a batch in the worker's thread, and give each request its answer."""
-        start = time.perf_counter()
-        answers = await asyncio.get_running_loop().run_in_executor(worker, _run, batch)
-        seconds = time.perf_counter() - start
-        for request, answer in zip(batch, answers, strict=True):
-            _give(request.answer, answer)
-        sentences = sum(request.size for request in batch)
-        good = [answer for answer in answers if not isinstance(answer, Exception)]
-        self._observe(batch[0].version, sentences, good, seconds)
+                batch = self._take()
+                answers = await loop.run_in_executor(worker, _run, batch)
+                for request, answer in zip(batch, answers, strict=True):
+                    _give(request.answer, answer)
 
     def _take(self) -> list[_Request]:
         """Remove the first request and as many of its group as fit in with it."""

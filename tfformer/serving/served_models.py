@@ -116,11 +116,6 @@ class ServedModels:
             raise RequestError(f"there is no model {name!r}; this server has {known}", 404)
         return self._models[name]
 
-    def name_of(self, version: object) -> str:
-        """Return the name of the model that a version belongs to; empty if it was dropped."""
-        names = (model.name for model in self if version in model.versions.values())
-        return next(names, "")
-
     async def watch(self) -> None:
         """Load new versions as they appear, until cancelled."""
         while True:

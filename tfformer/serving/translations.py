@@ -15,7 +15,6 @@ from tfformer.engines import Engine
 from tfformer.engines.engine import BEAM, GREEDY, NO_TRANSLATION, Arrays
 from tfformer.serving.errors import RequestError
 from tfformer.serving.languages import Direction
-from tfformer.serving.metrics import Metrics
 from tfformer.serving.request_queue import RequestQueue
 from tfformer.serving.served_models import ServedModel
 from tfformer.text import FORMATS, Links, Segment, TextTranslator, XmlError, segments
@@ -50,9 +49,8 @@ class Piece(NamedTuple):
 class Translations:
     """Translates for many requests at once, with a cache."""
 
-    def __init__(self, queue: RequestQueue, metrics: Metrics) -> None:
+    def __init__(self, queue: RequestQueue) -> None:
         self._queue = queue
-        self._metrics = metrics
         self._cache = TranslationCache()
         self._places = asyncio.Semaphore(PORTIONS)
         self._threads = ThreadPoolExecutor(TEXT_THREADS, "text")
@@ -70,7 +68,6 @@ class Translations:
             one: self._cache.find(version, signature, one) for one in dict.fromkeys(sentences)
         }
         missing = [one for one, best in cached.items() if best is None]
-        self._metrics.cache_asked(hits=len(cached) - len(missing), misses=len(missing))
         for start in range(0, len(missing), PORTION):
             portion = missing[start : start + PORTION]
             inputs = {"text": np.array([one.encode() for one in portion], object)}
