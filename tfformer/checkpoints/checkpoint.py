@@ -20,23 +20,17 @@ POSITION_CHOICES = ("auto", "marian", "hf")
 
 
 class Choices(NamedTuple):
-    """The choices of the caller about what a checkpoint leaves open.
+    """The choices of the caller about what a checkpoint leaves open."""
 
-    Attributes:
-        positions: The table of positions and the search, one of `POSITION_CHOICES`.
-        untied: Keep tensors apart that the configuration ties and that differ in the file.
-        normalize: The rules by which a text is prepared before SentencePiece, one of
-            `REWRITES`.
-        source_language: The language that a multilingual model is to translate from.
-        target_language: The language that it is to translate into.
-        trim: The path of a text to whose pieces the vocabulary is cut; None for all pieces.
-    """
-
-    positions: str = "auto"
+    positions: str = "auto"  # the table of positions and the search, one of `POSITION_CHOICES`
+    # Keep tensors apart that the configuration ties and that differ in the file
     untied: bool = False
+    # The rules by which a text is prepared before SentencePiece, one of `REWRITES`
     normalize: str = "none"
+    # The language that a multilingual model is to translate from
     source_language: str | None = None
-    target_language: str | None = None
+    target_language: str | None = None  # the language that it is to translate into
+    # The path of a text to whose pieces the vocabulary is cut; None for all pieces
     trim: str | None = None
 
     def check(self) -> None:
@@ -54,55 +48,34 @@ NO_CHOICES = Choices()
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """One side's tokens, in the foreign order.
+    """One side's tokens, in the foreign order."""
 
-    Attributes:
-        pieces: The token of each foreign id.
-        model: The bytes of the SentencePiece model that cuts this side's text.
-        order: The rows of this package.
-        prefix: The token of a language, with which every sentence begins, or None.
-        languages: The tokens of all languages that may be the prefix.
-    """
-
-    pieces: list[str]
-    model: bytes
-    order: RowOrder
-    prefix: str | None = None
-    languages: Sequence[str] = ()
+    pieces: list[str]  # the token of each foreign id
+    model: bytes  # the bytes of the SentencePiece model that cuts this side's text
+    order: RowOrder  # the rows of this package
+    prefix: str | None = None  # the token of a language, with which every sentence begins, or None
+    languages: Sequence[str] = ()  # the tokens of all languages that may be the prefix
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Everything that a run directory needs.
+    """Everything that a run directory needs."""
 
-    Attributes:
-        model: The architecture.
-        tensors: Place -> array; kernels as (inputs, outputs), tables in the foreign order.
-        source: The source's vocabulary.
-        target: The target's vocabulary; the same object if both have one segmentation too.
-        shares_vocabulary: Whether both sides have the same tokens with the same ids.
-        decoding: The search.
-        max_length: The longest source, in tokens with the end.
-        languages: Source and target, where the checkpoint names them.
-        family: "hugging_face", "marian" or "m2m100".
-        names: Place -> the foreign name, for messages.
-        details: What the way back needs: the foreign configuration, plain JSON.
-        rewrites: What a text goes through before SentencePiece.
-        provenance: Origin, licence and digests of the files.
-    """
-
-    model: ModelConfig
+    model: ModelConfig  # the architecture
+    # Place -> array; kernels as (inputs, outputs), tables in the foreign order
     tensors: dict[Place, np.ndarray]
-    source: Vocabulary
-    target: Vocabulary
-    shares_vocabulary: bool
-    decoding: DecodingConfig
-    max_length: int
-    languages: list[str] | None
-    family: str
-    names: Mapping[Place, str]
+    source: Vocabulary  # the source's vocabulary
+    target: Vocabulary  # the target's vocabulary; the same object if both have one segmentation too
+    shares_vocabulary: bool  # whether both sides have the same tokens with the same ids
+    decoding: DecodingConfig  # the search
+    max_length: int  # the longest source, in tokens with the end
+    languages: list[str] | None  # source and target, where the checkpoint names them
+    family: str  # "hugging_face", "marian" or "m2m100"
+    names: Mapping[Place, str]  # place -> the foreign name, for messages
+    # What the way back needs: the foreign configuration, plain JSON
     details: dict[str, Any] = field(default_factory=dict)
-    rewrites: Rewrites = ()
+    rewrites: Rewrites = ()  # what a text goes through before SentencePiece
+    # Origin, licence and digests of the files
     provenance: dict[str, Any] = field(default_factory=dict)
 
 

@@ -20,21 +20,13 @@ if TYPE_CHECKING:
 
 
 class Slot(NamedTuple):
-    """One tensor of a layer.
+    """One tensor of a layer."""
 
-    Attributes:
-        side: "encoder" or "decoder".
-        layer: Counted from 0; None for the normalisation behind the last layer.
-        block: "self_attention", "cross_attention", "feed_forward", or "final".
-        part: "query", "key", "value", "output", "inner", "outer" or "norm".
-        kind: "kernel" (inputs, outputs), "bias" or "scale".
-    """
-
-    side: str
-    layer: int | None
-    block: str
-    part: str
-    kind: str
+    side: str  # "encoder" or "decoder"
+    layer: int | None  # counted from 0; None for the normalisation behind the last layer
+    block: str  # "self_attention", "cross_attention", "feed_forward", or "final"
+    part: str  # "query", "key", "value", "output", "inner", "outer" or "norm"
+    kind: str  # "kernel" (inputs, outputs), "bias" or "scale"
 
 
 class Table(NamedTuple):

@@ -218,18 +218,13 @@ def plan_steps(longer_lengths: np.ndarray, batch_tokens: int, steps: int) -> lis
 
 
 class Epoch(NamedTuple):
-    """One pass over the text.
+    """One pass over the text."""
 
-    Attributes:
-        text: The text as segmented in this pass.
-        order: (rows,) row numbers.
-        plan: (steps, 2) start and stop of each batch in `order`, or in `bounds` of packed rows.
-        bounds: (bins + 1,) where each bin begins in `order`; None if the rows are not packed.
-    """
-
-    text: EncodedText
-    order: np.ndarray
+    text: EncodedText  # the text as segmented in this pass
+    order: np.ndarray  # (rows,) row numbers
+    # (steps, 2) start and stop of each batch in `order`, or in `bounds` of packed rows
     plan: np.ndarray
+    # (bins + 1,) where each bin begins in `order`; None if the rows are not packed
     bounds: np.ndarray | None = None
 
 

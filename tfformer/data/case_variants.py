@@ -21,17 +21,11 @@ CASES = 2 * FORMS  # a form that is the usual one of its family, and behind thos
 
 
 class CaseFamilies(NamedTuple):
-    """Pieces that differ only in case, grouped into families.
+    """Pieces that differ only in case, grouped into families."""
 
-    Attributes:
-        family: (V,) the family of each piece.
-        case: (V,) the form of each piece, plus FORMS unless it is the most frequent form.
-        families: The number of families.
-    """
-
-    family: np.ndarray
-    case: np.ndarray
-    families: int
+    family: np.ndarray  # (V,) the family of each piece
+    case: np.ndarray  # (V,) the form of each piece, plus FORMS unless it is the most frequent form
+    families: int  # the number of families
 
 
 def with_case_variants(model: bytes) -> bytes:

@@ -36,18 +36,14 @@ class IdRows:
     The arrays may be memory-mapped files (`np.memmap`). `padded` then releases the pages that it
     has read, so that the process does not grow.
 
-    Attributes:
-        ids: (sum of lengths,) integers.
-        offsets: (rows + 1,) integers; row i is `ids[offsets[i] : offsets[i + 1]]`.
-
     Example:
         >>> rows = IdRows.of([[5, 6, 3], [7, 3]])
         >>> rows[1].tolist(), rows.padded([1, 0]).tolist()
         ([7, 3], [[7, 3, 0], [5, 6, 3]])
     """
 
-    ids: np.ndarray
-    offsets: np.ndarray
+    ids: np.ndarray  # (sum of lengths,) integers
+    offsets: np.ndarray  # (rows + 1,) integers; row i is `ids[offsets[i] : offsets[i + 1]]`
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[int]], dtype: npt.DTypeLike = np.int32) -> IdRows:
@@ -140,17 +136,11 @@ def pad(rows: Sequence[Sequence[int]]) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class EncodedSentences:
-    """Sentences as ids without start and end, each of at most `max_tokens`.
+    """Sentences as ids without start and end, each of at most `max_tokens`."""
 
-    Attributes:
-        ids: One list per sentence; a blank sentence has an empty list.
-        is_truncated: Whether each sentence was truncated.
-        max_tokens: Maximum number of ids per sentence.
-    """
-
-    ids: list[list[int]]
-    is_truncated: list[bool]
-    max_tokens: int
+    ids: list[list[int]]  # one list per sentence; a blank sentence has an empty list
+    is_truncated: list[bool]  # whether each sentence was truncated
+    max_tokens: int  # maximum number of ids per sentence
 
     @property
     def truncated(self) -> int:
@@ -230,21 +220,13 @@ def warn_of_truncation(
 
 @dataclasses.dataclass(frozen=True)
 class EncodedText:
-    """Rows of ids to train on, each ending with END_ID, and the counts of rows left out.
+    """Rows of ids to train on, each ending with END_ID, and the counts of rows left out."""
 
-    Attributes:
-        sides: The rows of source and target, or of the only side.
-        max_length: Maximum number of ids per row, END_ID included.
-        dropped_empty: Rows dropped because a side is empty.
-        dropped_long: Rows dropped because a side is too long.
-        corpora: The number of rows of each corpus, in order.
-    """
-
-    sides: tuple[IdRows, ...]
-    max_length: int
-    dropped_empty: int
-    dropped_long: int
-    corpora: tuple[int, ...] = ()
+    sides: tuple[IdRows, ...]  # the rows of source and target, or of the only side
+    max_length: int  # maximum number of ids per row, END_ID included
+    dropped_empty: int  # rows dropped because a side is empty
+    dropped_long: int  # rows dropped because a side is too long
+    corpora: tuple[int, ...] = ()  # the number of rows of each corpus, in order
 
     @property
     def source(self) -> IdRows:

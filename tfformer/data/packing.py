@@ -20,15 +20,10 @@ Pattern = tuple[int, list[int]]  # a number of equal bins, and the kinds of the 
 
 
 class Packed(NamedTuple):
-    """Rows in bins.
+    """Rows in bins."""
 
-    Attributes:
-        order: (rows,) the numbers of the rows, bin after bin.
-        bounds: (bins + 1,) where each bin begins in `order`, and the end.
-    """
-
-    order: np.ndarray
-    bounds: np.ndarray
+    order: np.ndarray  # (rows,) the numbers of the rows, bin after bin
+    bounds: np.ndarray  # (bins + 1,) where each bin begins in `order`, and the end
 
 
 def pack(lengths: Sequence[np.ndarray], width: int, random: np.random.Generator) -> Packed:

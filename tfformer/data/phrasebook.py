@@ -25,15 +25,6 @@ FOLDER = Path(__file__).with_suffix("")
 class Pair:
     """One sentence in both languages; positions count the words of `str.split()` from 0.
 
-    Attributes:
-        source: The English sentence.
-        target: The German sentence.
-        family: The kind of sentence, such as "question" or "coreference".
-        alignment: Pairs of a source word and its target word, in order.
-        antecedent: The source words that "it" refers to; coreference only.
-        distractor: The source words of the other noun phrase; coreference only.
-        pronoun: The source word "it" and its target word; coreference only.
-
     Example:
         >>> from tfformer.data import phrasebook
         >>> one = next(p for p in phrasebook.pairs("test") if "animal" in p.source and p.pronoun)
@@ -41,12 +32,13 @@ class Pair:
         'it'
     """
 
-    source: str
-    target: str
-    family: str
-    alignment: tuple[tuple[int, int], ...]
-    antecedent: tuple[int, ...] = ()
-    distractor: tuple[int, ...] = ()
+    source: str  # the English sentence
+    target: str  # the German sentence
+    family: str  # the kind of sentence, such as "question" or "coreference"
+    alignment: tuple[tuple[int, int], ...]  # pairs of a source word and its target word, in order
+    antecedent: tuple[int, ...] = ()  # the source words that "it" refers to; coreference only
+    distractor: tuple[int, ...] = ()  # the source words of the other noun phrase; coreference only
+    # The source word "it" and its target word; coreference only
     pronoun: tuple[int, int] | None = None
 
     def in_target(self, source_words: tuple[int, ...]) -> tuple[int, ...]:

@@ -42,19 +42,12 @@ class ArtifactError(ValueError):
 
 
 class Artifact(NamedTuple):
-    """A run or an export, and everything that decides its translations.
+    """A run or an export, and everything that decides its translations."""
 
-    Attributes:
-        format: One of `RUNTIMES`.
-        path: A run directory, which may be an address, or the folder of one exported version.
-        beam_size: Number of beams; 1 is greedy search.
-        digest: SHA-256 of its settings, vocabularies and weights.
-    """
-
-    format: str
-    path: str
-    beam_size: int
-    digest: str
+    format: str  # one of `RUNTIMES`
+    path: str  # A run directory, which may be an address, or the folder of one exported version
+    beam_size: int  # number of beams; 1 is greedy search
+    digest: str  # SHA-256 of its settings, vocabularies and weights
 
     def open(self, threads: int | None = None) -> Engine:
         """Load the artifact, possibly in another process than the one that found it.

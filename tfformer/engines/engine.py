@@ -28,15 +28,10 @@ Arrays = dict[str, np.ndarray]  # by the name of an input or output; the first a
 
 
 class TensorSpec(NamedTuple):
-    """An input or output of a signature.
+    """An input or output of a signature."""
 
-    Attributes:
-        dtype: TensorFlow's name of the type, such as `string`, `int32` or `float32`.
-        shape: A size per axis, None where it is free.
-    """
-
-    dtype: str
-    shape: tuple[int | None, ...]
+    dtype: str  # tensorFlow's name of the type, such as `string`, `int32` or `float32`
+    shape: tuple[int | None, ...]  # A size per axis, None where it is free
 
 
 class Signature(NamedTuple):

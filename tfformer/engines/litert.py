@@ -116,15 +116,10 @@ class LitertEngine(Engine):
 
 
 class Found(NamedTuple):
-    """The best translations of some sentences, best first.
+    """The best translations of some sentences, best first."""
 
-    Attributes:
-        ids: Ids (B, N, T); a translation ends with its first end token.
-        scores: Their scores (B, N).
-    """
-
-    ids: np.ndarray
-    scores: np.ndarray
+    ids: np.ndarray  # ids (B, N, T); a translation ends with its first end token
+    scores: np.ndarray  # their scores (B, N)
 
 
 class IdSearch:

@@ -22,19 +22,12 @@ from tfformer.special_ids import UNKNOWN_ID
 
 
 class Decision(NamedTuple):
-    """A word of a translation, and alternatives to it.
+    """A word of a translation, and alternatives to it."""
 
-    Attributes:
-        source: The sentence.
-        target: Its translation.
-        word: The word of the translation, counted from 0 between spaces.
-        alternatives: The other words, at least one.
-    """
-
-    source: str
-    target: str
-    word: int
-    alternatives: tuple[str, ...]
+    source: str  # the sentence
+    target: str  # its translation
+    word: int  # the word of the translation, counted from 0 between spaces
+    alternatives: tuple[str, ...]  # the other words, at least one
 
     @classmethod
     def of(cls, source: str, target: str, words: str) -> Decision:
@@ -76,21 +69,13 @@ class Hidden(NamedTuple):
 
 
 class Influences(NamedTuple):
-    """The influence of every word on a decision, in nats.
+    """The influence of every word on a decision, in nats."""
 
-    Attributes:
-        decided: The decided word.
-        source_words: The S words of the source.
-        source: Their influences (S,).
-        target_words: The T words of the translation before the decided one.
-        target: Their influences (T,).
-    """
-
-    decided: str
-    source_words: tuple[str, ...]
-    source: np.ndarray
-    target_words: tuple[str, ...]
-    target: np.ndarray
+    decided: str  # the decided word
+    source_words: tuple[str, ...]  # the S words of the source
+    source: np.ndarray  # their influences (S,)
+    target_words: tuple[str, ...]  # the T words of the translation before the decided one
+    target: np.ndarray  # their influences (T,)
 
 
 def influences(translator: Translator, decision: Decision) -> Influences:

@@ -30,10 +30,6 @@ class Format(ABC):
         source_language: The language that a multilingual model translates from; by default the
             run's.
         target_language: The language that it translates into.
-
-    Attributes:
-        title: The name of the artifact in the lines of progress.
-        subfolder: The folder of the artifact within the version.
     """
 
     max_length: int | None = None
@@ -41,8 +37,8 @@ class Format(ABC):
     source_language: str | None = None
     target_language: str | None = None
 
-    title: ClassVar[str]
-    subfolder: ClassVar[str] = "."
+    title: ClassVar[str]  # the name of the artifact in the lines of progress
+    subfolder: ClassVar[str] = "."  # the folder of the artifact within the version
 
     @abstractmethod
     def decoding(self, of_run: DecodingConfig) -> DecodingConfig:

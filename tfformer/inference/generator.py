@@ -42,15 +42,10 @@ class Sampling(NamedTuple):
 
 
 class Continuation(NamedTuple):
-    """A text from its prefix on.
+    """A text from its prefix on."""
 
-    Attributes:
-        text: The prefix and its continuation.
-        score: The log-probability of the continuation in nats, the end token included.
-    """
-
-    text: str
-    score: float
+    text: str  # the prefix and its continuation
+    score: float  # the log-probability of the continuation in nats, the end token included
 
 
 class Generator(TextModel):

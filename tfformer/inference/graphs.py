@@ -41,15 +41,10 @@ PrefixState = tuple[Cache, tf.Tensor, tf.Tensor]  # cache, prefixes and their le
 
 
 class DecoderState(NamedTuple):
-    """The tensors that a decoding step reads for B sentences.
+    """The tensors that a decoding step reads for B sentences."""
 
-    Attributes:
-        cache: Keys and values of the positions decoded so far; a `BeamCache` with several beams.
-        memory: The projected sources.
-    """
-
-    cache: Any
-    memory: ProjectedMemory
+    cache: Any  # keys and values of the positions decoded so far; a `BeamCache` with several beams
+    memory: ProjectedMemory  # the projected sources
 
     def enlarged(self, times: tf.Tensor) -> "DecoderState":
         """Return this state with room for `times` as many positions."""
@@ -68,21 +63,14 @@ class DecoderState(NamedTuple):
 
 
 class Decoding(NamedTuple):
-    """A batch of sources prepared for any search.
+    """A batch of sources prepared for any search."""
 
-    Attributes:
-        step_fn: Computes the next token's logits (R, V) from the last tokens and the state.
-        state: The memory and an empty cache.
-        max_lengths: (B,) int32, maximum tokens of a translation; 0 for a blank source.
-        capacity: Positions for the longest translation; a Python int if the sources' width is one.
-        rounds: How the state changes its shape; None if it is static.
-    """
-
-    step_fn: StepFn
-    state: DecoderState
-    max_lengths: tf.Tensor
+    step_fn: StepFn  # computes the next token's logits (R, V) from the last tokens and the state
+    state: DecoderState  # the memory and an empty cache
+    max_lengths: tf.Tensor  # (B,) int32, maximum tokens of a translation; 0 for a blank source
+    # Positions for the longest translation; a Python int if the sources' width is one
     capacity: int | tf.Tensor
-    rounds: Rounds | None
+    rounds: Rounds | None  # how the state changes its shape; None if it is static
 
 
 def translate_ids(

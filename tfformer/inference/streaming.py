@@ -19,15 +19,10 @@ Item = TypeVar("Item")
 
 
 class TranslatedChunk(NamedTuple):
-    """Consecutive sentences of a text with their translations.
+    """Consecutive sentences of a text with their translations."""
 
-    Attributes:
-        sources: B sentences, encoded.
-        n_best: Up to `beam_size` translations of each sentence, best first.
-    """
-
-    sources: EncodedSentences
-    n_best: list[list[Translation]]
+    sources: EncodedSentences  # B sentences, encoded
+    n_best: list[list[Translation]]  # up to `beam_size` translations of each sentence, best first
 
 
 def translate_stream(

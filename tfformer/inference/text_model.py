@@ -17,31 +17,19 @@ SAMPLES = 4  # texts shown of each evaluation
 
 
 class Measured(NamedTuple):
-    """The result of an evaluation.
+    """The result of an evaluation."""
 
-    Attributes:
-        figures: Figures by their names in a history, such as "val_bleu".
-        samples: Texts to show.
-    """
-
-    figures: dict[str, float]
-    samples: list[str]
+    figures: dict[str, float]  # figures by their names in a history, such as "val_bleu"
+    samples: list[str]  # texts to show
 
 
 class TextModel(ABC):
-    """A trained model with its tokenizers: `Translator` or `Generator`.
+    """A trained model with its tokenizers: `Translator` or `Generator`."""
 
-    Attributes:
-        architecture: The kind of model, a key of `run_directory.MODEL_KINDS`.
-        model: The model.
-        tokenizers: The tokenizers of source and target.
-        max_length: Maximum number of tokens of a sentence, the end token included.
-    """
-
-    architecture: ClassVar[Architecture]
-    model: Model
-    tokenizers: Tokenizers
-    max_length: int
+    architecture: ClassVar[Architecture]  # the kind of model, a key of `run_directory.MODEL_KINDS`
+    model: Model  # the model
+    tokenizers: Tokenizers  # the tokenizers of source and target
+    max_length: int  # maximum number of tokens of a sentence, the end token included
 
     @classmethod
     @abstractmethod

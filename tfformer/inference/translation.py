@@ -4,12 +4,8 @@ from typing import NamedTuple
 
 
 class Translation(NamedTuple):
-    """A translation of a sentence, and its score.
+    """A translation of a sentence, and its score."""
 
-    Attributes:
-        text: The translation.
-        score: Log-probability in nats, divided by `length_penalty(tokens, alpha)` in a beam search.
-    """
-
-    text: str
+    text: str  # the translation
+    # Log-probability in nats, divided by `length_penalty(tokens, alpha)` in a beam search
     score: float

@@ -42,15 +42,11 @@ DAMAGED = "the model gives a sentence no finite score: its weights are damaged; 
 
 
 class ForcedScore(NamedTuple):
-    """The probability that the model assigns to a given translation.
+    """The probability that the model assigns to a given translation."""
 
-    Attributes:
-        tokens: The T pieces of the translation, the end token last; empty if the source is blank.
-        log_probs: The log P(token | source, tokens before it) in nats, (T,) float32.
-    """
-
+    # The T pieces of the translation, the end token last; empty if the source is blank
     tokens: tuple[str, ...]
-    log_probs: np.ndarray
+    log_probs: np.ndarray  # the log P(token | source, tokens before it) in nats, (T,) float32
 
     @property
     def log_prob(self) -> float:

@@ -15,15 +15,10 @@ SEED = "seed_generator_state"  # the name of the variable of each `keras.random.
 
 
 class Workers(Protocol):
-    """Processes that train one model together, each on other shards of a batch.
+    """Processes that train one model together, each on other shards of a batch."""
 
-    Attributes:
-        number: The number of this process, from 0.
-        count: The number of processes.
-    """
-
-    number: int
-    count: int
+    number: int  # the number of this process, from 0
+    count: int  # the number of processes
 
     def sum(self, tensors: list[tf.Tensor]) -> list[tf.Tensor]:
         """Return each tensor's sum over all processes, the same in each of them."""

@@ -21,10 +21,6 @@ class KeysValues(NamedTuple):
 
     Attention reads them, and a decoder caches them.
 
-    Attributes:
-        keys: Of each position, to be compared with queries.
-        values: Of each position, to be averaged by attention.
-
     Example:
         >>> cache = KeysValues(tf.zeros((1, 1, 3, 2)), tf.zeros((1, 1, 3, 2)))
         >>> new = KeysValues(tf.ones((1, 1, 1, 2)), tf.ones((1, 1, 1, 2)))
@@ -32,8 +28,8 @@ class KeysValues(NamedTuple):
         [[0.0, 0.0], [1.0, 1.0], [0.0, 0.0]]
     """
 
-    keys: tf.Tensor
-    values: tf.Tensor
+    keys: tf.Tensor  # of each position, to be compared with queries
+    values: tf.Tensor  # of each position, to be averaged by attention
 
     def write(self, new: "KeysValues", position: tf.Tensor | int) -> "KeysValues":
         """Return this cache with T new positions written from `position` on.
@@ -108,11 +104,6 @@ class BeamCache(NamedTuple):
     At each position every beam of a sentence writes to a slot of its own. A beam sees only the
     slots of its past: when it continues another beam, it takes over the slots which that beam sees.
 
-    Attributes:
-        keys_values: Of each layer, each (B, H, L, D // H). At position p beam n writes to slot
-            p * N + n.
-        visible: (B * N, 1, L, 1) bool, the slots that each beam may attend to.
-
     Example:
         >>> slots = empty_cache(1, (1, 1, 4, 2), "float32")
         >>> cache = BeamCache(slots, tf.zeros((2, 1, 4, 1), tf.bool)).opened(position=0, beams=2)
@@ -121,8 +112,9 @@ class BeamCache(NamedTuple):
         [[0, 1, 1, 0], [0, 1, 0, 1]]
     """
 
+    # Of each layer, each (B, H, L, D // H). At position p beam n writes to slot p * N + n
     keys_values: Cache
-    visible: tf.Tensor
+    visible: tf.Tensor  # (B * N, 1, L, 1) bool, the slots that each beam may attend to
 
     def opened(self, position: tf.Tensor | int, beams: int) -> "BeamCache":
         """Return this cache with a slot for each beam at `position`, visible to it."""

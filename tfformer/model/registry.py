@@ -15,19 +15,12 @@ Regularizer: TypeAlias = str | keras.regularizers.Regularizer | None
 
 
 class LayerOptions(TypedDict, total=False):
-    """Keras' arguments of every layer and model.
+    """Keras' arguments of every layer and model."""
 
-    Attributes:
-        trainable: Whether the weights are trained; by default they are.
-        dtype: A dtype such as "mixed_bfloat16", or a dtype policy.
-        name: The name of the layer.
-        activity_regularizer: Keras' regulariser of the output.
-    """
-
-    trainable: bool
-    dtype: DType
-    name: str | None
-    activity_regularizer: Regularizer
+    trainable: bool  # whether the weights are trained; by default they are
+    dtype: DType  # A dtype such as "mixed_bfloat16", or a dtype policy
+    name: str | None  # the name of the layer
+    activity_regularizer: Regularizer  # keras' regulariser of the output
 
 
 class SequenceLayer(keras.layers.Layer):

@@ -41,16 +41,11 @@ STACK_ARGUMENTS = ("num_layers", *LAYER_ARGUMENTS)
 
 
 class ProjectedMemory(NamedTuple):
-    """The memory projected for each decoder layer, once for all steps.
+    """The memory projected for each decoder layer, once for all steps."""
 
-    Attributes:
-        keys_values: For each layer the keys and values of its cross-attention, each (B, H, S,
-            D // H).
-        mask: The padding mask (B, 1, 1, S).
-    """
-
+    # For each layer the keys and values of its cross-attention, each (B, H, S, D // H)
     keys_values: tuple[KeysValues, ...]
-    mask: tf.Tensor
+    mask: tf.Tensor  # the padding mask (B, 1, 1, S)
 
 
 class _Stack(SequenceLayer):

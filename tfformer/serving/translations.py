@@ -31,19 +31,12 @@ Answer = TypeVar("Answer")
 
 
 class Piece(NamedTuple):
-    """A span of a text with its translation; whitespace is copied.
+    """A span of a text with its translation; whitespace is copied."""
 
-    Attributes:
-        source: The span.
-        translation: Its translation.
-        is_sentence: Whether it was translated.
-        others: Alternative translations, best first.
-    """
-
-    source: str
-    translation: str
-    is_sentence: bool
-    others: list[str]
+    source: str  # the span
+    translation: str  # its translation
+    is_sentence: bool  # whether it was translated
+    others: list[str]  # alternative translations, best first
 
 
 class Translations:

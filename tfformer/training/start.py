@@ -30,14 +30,11 @@ OUTSIDE_THE_ENCODER = (
 
 
 class Start:
-    """A fresh start: a new vocabulary and random weights.
+    """A fresh start: a new vocabulary and random weights."""
 
-    Attributes:
-        tokenizers: The tokenizers of both sides; None if they are trained on the text.
-        source_tokenizer: The tokenizer of the source, if only the target's is trained.
-    """
-
+    # The tokenizers of both sides; None if they are trained on the text
     tokenizers: Tokenizers | None = None
+    # The tokenizer of the source, if only the target's is trained
     source_tokenizer: AnyTokenizer | None = None
 
     def settled(self, config: Config) -> Config:

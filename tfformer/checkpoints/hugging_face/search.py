@@ -58,15 +58,10 @@ HARMLESS = {  # settings that do not change the best translation of a determinis
 
 
 class Search(NamedTuple):
-    """The settings of a search.
+    """The settings of a search."""
 
-    Attributes:
-        file: Their file: generation_config.json, or config.json of older checkpoints.
-        settings: Key -> value, without settings that are null, which are unset.
-    """
-
-    file: Path
-    settings: Mapping[str, Any]
+    file: Path  # their file: generation_config.json, or config.json of older checkpoints
+    settings: Mapping[str, Any]  # key -> value, without settings that are null, which are unset
 
 
 def read_search(folder: Path) -> Search:
