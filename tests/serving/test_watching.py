@@ -10,12 +10,26 @@ from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
-from support.served_texts import client_of
+from support.served_texts import Scripted, client_of, scripted
 from support.servers import ask, save_scripted_model, start_server, until
 
 from tfformer.cli.main import main
 from tfformer.serving.application import application
 from tfformer.serving.served_models import ServedModel, ServedModels
+
+
+def test_the_server_says_that_it_is_well():
+    async def scenario():
+        found = {}
+        async with client_of(application(ServedModels([scripted("a", Scripted())]))) as client:
+            for path in ("/healthz", "/readyz", "/health", "/metrics"):
+                async with client.get(path) as answer:
+                    found[path] = answer.status, await answer.json()
+        return found
+
+    found = asyncio.run(scenario())
+    assert found.pop("/metrics")[0] == 404
+    assert set(map(str, found.values())) == {str((200, {"status": "ok"}))}
 
 
 def listens(place: str) -> bool:

@@ -28,7 +28,7 @@ from tfformer.version import __version__
 def write_checkpoint(
     run: str | Path, output: str | Path, name: str, *, progress: TextIO | None = None
 ) -> Path:
-    """Write a run as a checkpoint that Transformers, or Marian, loads.
+    """Write a run as a checkpoint that Transformers, or Marian, loads; return its folder.
 
     Args:
         run: The run directory of a finished translation model. Marian takes an imported model
@@ -38,12 +38,8 @@ def write_checkpoint(
             checkpoint for `M2M100ForConditionalGeneration`, any other for `MarianMTModel`.
         progress: A stream for a line about each step, such as `sys.stderr`.
 
-    Returns:
-        The folder of the new version, `output`/<next free number>.
-
     Raises:
         ValueError: The run is not finished, or the toolkit has no such layers.
-        OSError: A file cannot be read or written. Nothing is left behind after either error.
     """
     opened = Run.open(run)
     opened.check_architecture("encoder-decoder")

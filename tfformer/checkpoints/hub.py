@@ -37,18 +37,12 @@ def is_hub_name(model: str | Path) -> bool:
 
 
 def fetch_model(name: str, revision: str | None = None) -> Path:
-    """Return the folder in the cache with the files that an import needs.
+    """Return the folder in the cache with the files that an import needs; download missing files.
 
-    Missing files are downloaded. Without network, the files must be in the cache. The environment
-    variables of `huggingface_hub` apply, such as HF_TOKEN, HF_HOME, HF_ENDPOINT and HF_HUB_OFFLINE.
-
-    Args:
-        name: A model of the hub, such as "Helsinki-NLP/opus-mt-en-de".
-        revision: A branch, tag or commit; None for the branch `main`.
-
-    Raises:
-        ValueError: The model is unknown, gated or of a kind that cannot be imported.
-        OSError: The hub cannot be reached, or refuses.
+    `revision` is a branch, tag or commit; None for the branch `main`. The environment variables of
+    `huggingface_hub` apply, such as HF_TOKEN, HF_HOME, HF_ENDPOINT and HF_HUB_OFFLINE. ValueError:
+    the model is unknown, gated or of a kind that cannot be imported. OSError: the hub does not
+    answer, or refuses.
     """
     from huggingface_hub import snapshot_download
     from huggingface_hub.utils import logging

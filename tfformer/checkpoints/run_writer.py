@@ -82,7 +82,6 @@ def _tokenizer(vocabulary: Vocabulary, rewrites: Rewrites) -> PieceTokenizer:
 
 
 def _in_our_order(checkpoint: Checkpoint, place: Place) -> np.ndarray:
-    """Take one tensor out, in float32, a table in this package's order."""
     tensor = checkpoint.tensors.pop(place)  # frees its memory once it is written
     check_finite(tensor, checkpoint.names[place])
     release(tensor)
@@ -96,7 +95,6 @@ def _in_our_order(checkpoint: Checkpoint, place: Place) -> np.ndarray:
 
 
 def _record(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Where the model is from, and what the way back needs."""
     pad = checkpoint.target.order.rows[PAD_ID]
     bias = checkpoint.tensors[OUTPUT_BIAS]
     places = checkpoint.tensors.items()

@@ -31,17 +31,11 @@ UNIGRAM, BPE = 1, 2  # SentencePiece's types of models
 
 
 def trim(checkpoint: Checkpoint, text: str) -> Checkpoint:
-    """Return the checkpoint with the vocabulary of a text.
+    """Return the checkpoint with the vocabulary of a text, which has both languages in its lines.
 
     The special tokens, the codes of languages, and the tokens of the checkpoint's two languages
-    remain. Provenance tells the sizes and the coverage under "trimmed".
-
-    Args:
-        checkpoint: A checkpoint with its whole vocabulary.
-        text: The path of a text in the source and the target language, one sentence per line.
-
-    Raises:
-        ValueError: The text is empty, or less than `COVERAGE` of its pieces are in the vocabulary.
+    remain. Provenance tells the sizes and the coverage under "trimmed". ValueError: the text is
+    empty, or less than `COVERAGE` of its pieces are in the vocabulary.
     """
     sides = [checkpoint.source, checkpoint.target]
     needed, coverage = _needed_pieces(sides, checkpoint.rewrites, text)
@@ -176,7 +170,6 @@ def _cut(side: Vocabulary, kept: set[str]) -> Vocabulary:
 
 
 def _bytes(checkpoint: Checkpoint) -> int:
-    """Return the size of a checkpoint's weights in float32."""
     count = 0
     for place, tensor in checkpoint.tensors.items():
         size = tensor.size

@@ -88,12 +88,7 @@ class RowOrder:
 
 
 def renumbered(words: Sequence[Sequence[int]], ids: Mapping[int, int]) -> list[list[int]]:
-    """Return words by the ids of another vocabulary, without words that it cannot spell.
-
-    Example:
-        >>> renumbered([[4, 6], [5]], {4: 4, 6: 5})
-        [[4, 5]]
-    """
+    """Return words by the ids of another vocabulary, without words that it cannot spell."""
     return [[ids[number] for number in word] for word in words if ids.keys() >= set(word)]
 
 
@@ -142,10 +137,6 @@ def by_id(ids: Mapping[str, object], path: Path) -> list[str]:
     """Return the tokens in the order of their ids, which must be 0, 1, 2, ... once each.
 
     `path` names their file in messages.
-
-    Example:
-        >>> by_id({"b": 1, "a": 0}, Path("vocab.json"))
-        ['a', 'b']
     """
     pieces: dict[int, str] = {}
     for piece, number in ids.items():

@@ -68,12 +68,7 @@ Place = Slot | Table
 
 
 def place_name(place: Place) -> str:
-    """Return the name of a place in a file of this package.
-
-    Example:
-        >>> place_name(Slot("decoder", 0, "cross_attention", "key", "kernel"))
-        'decoder/0/cross_attention/key/kernel'
-    """
+    """Return a place's name in a file of this package, such as "decoder/0/final/norm/scale"."""
     return "/".join(map(str, place))
 
 

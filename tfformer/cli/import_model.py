@@ -86,7 +86,6 @@ def import_model(
 
 
 def _summary(checkpoint: Checkpoint) -> str:
-    """Say in one line what has been imported."""
     languages = " to ".join(checkpoint.languages or []) or "languages not stated"
     beam_size = checkpoint.decoding.beam_size
     search = "greedy search" if beam_size == 1 else f"{beam_size} beams"
@@ -97,7 +96,6 @@ def _summary(checkpoint: Checkpoint) -> str:
 
 
 def _sizes(pieces: list[int], bytes: list[int], coverage: float) -> str:
-    """Say what trimming has saved."""
     counts = " to ".join(f"{count:,}" for count in pieces)
     sizes = " to ".join(f"{count / 1e6:,.1f}" for count in bytes)
     return f"trimmed: {counts} pieces, {sizes} MB of weights; {coverage:.2%} of the text is covered"

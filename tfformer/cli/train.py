@@ -137,7 +137,6 @@ def _recipe_of(run: str) -> "Config":
 
 
 def _check_texts(config: "Config") -> None:
-    """Raise FileNotFoundError if a text of a recipe is missing."""
     from tfformer.data.sources import source_files
 
     for source in (config.data.train, config.data.valid):

@@ -151,9 +151,7 @@ def translate(**values: object) -> None:
 def _checked_format(options: Options, is_typed: bool) -> str:
     """Return the format of the input: "lines", or "text" by default at an interactive prompt.
 
-    Raises:
-        ValueError: An option for lines is used with a whole text, or an option for whole texts with
-            lines.
+    ValueError: an option of lines is given for a whole text, or an option of texts for lines.
     """
     lines_only = list(filter(_is_given, LINES_ONLY))
     is_text = options.keep or (is_typed and not lines_only)

@@ -65,7 +65,6 @@ def _message(kind: type[BaseModel], error: ErrorDetails) -> str:
 
 
 def _known_keys(kind: type[BaseModel], error: ErrorDetails) -> list[str]:
-    """Return the keys of the section that has the unknown one."""
     *sections, _ = error["loc"]
     for name in sections:
         annotation: Any = kind.model_fields[str(name)].annotation

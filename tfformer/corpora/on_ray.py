@@ -55,7 +55,6 @@ def translate_parts(
 
 
 def _followed(model: Artifact, parts: Sequence[Part], count: int, report: Report) -> Counts:
-    """Start a job on the head, and follow it to its end."""
     job = on_head(TranslationJob, max_concurrency=AT_ONCE)
     head = Head()
     outcomes = Outcomes(parts)

@@ -87,10 +87,8 @@ def find_parts(pattern: str, folder: str | Path) -> list[Part]:
 def job_folder(folder: str | Path, settings: Mapping[str, Any]) -> Iterator[None]:
     """Hold the folder of the translations for the block; create it if it is missing.
 
-    Args:
-        folder: A folder that is absent, empty, or has a job with the same settings. Settings that
-            have not translated anything are replaced.
-        settings: Everything that determines a translation, as plain JSON values.
+    `settings` are everything that determines a translation, as plain JSON values; those of a job
+    that has not translated anything are replaced.
 
     Raises:
         BlockingIOError: Another command translates into the folder.

@@ -31,12 +31,7 @@ class Counts(NamedTuple):
     truncated: int = 0  # sentences that were too long for the model
 
     def plus(self, other: Counts) -> Counts:
-        """Return the sums.
-
-        Example:
-            >>> Counts(lines=1).plus(Counts(lines=2, bad=1))
-            Counts(lines=3, tokens=0, size=0, bad=1, truncated=0)
-        """
+        """Return the sums."""
         return Counts(*map(sum, zip(self, other, strict=True)))
 
 
@@ -44,14 +39,10 @@ Advance = Callable[[Counts], None]  # takes what has been done since the last ca
 
 
 def translate_part(engine: Engine, part: Part, advance: Advance) -> Counts:
-    """Translate a part and write it.
+    """Translate a part and write it, whole or not at all.
 
     A line that is not UTF-8, or that the tokenizer refuses, has a blank translation, and its number
     is written to `part.bad_lines`. `advance` is called after every few sentences.
-
-    Raises:
-        ValueError: The source is not a whole gzip file.
-        OSError: A file cannot be read or written; no file appears under the part's name.
     """
     total = Counts()
     read = 0  # bytes
@@ -75,8 +66,6 @@ def summed(outcomes: Mapping[Path, Counts | Exception | str]) -> Counts:
     """Return the figures of all parts together, or raise ValueError that names up to ten faults.
 
     Example:
-        >>> summed({Path("a"): Counts(lines=1), Path("b"): Counts(lines=2)}).lines
-        3
         >>> summed({Path("a"): Counts(lines=1), Path("b"): "the disk is full"})
         Traceback (most recent call last):
             ...
@@ -176,7 +165,6 @@ def _decoded(content: bytes) -> tuple[str, str]:
 
 @contextmanager
 def _opened_output(path: Path) -> Iterator[TextIO]:
-    """Yield a stream whose file appears under its name when the block ends well."""
     with whole_file(path) as temporary, ExitStack() as stack:
         stream: Bytes = stack.enter_context(temporary.open("wb"))
         if path.suffix == ".gz":  # the same bytes whenever and wherever they are written

@@ -62,16 +62,14 @@ class Worker(ABC):
         """Return the figures of its part so far."""
 
     @abstractmethod
-    def _submitted(self, part: Part) -> Future[Counts]:
-        """Begin a part."""
+    def _submitted(self, part: Part) -> Future[Counts]: ...
 
     @abstractmethod
     def _fault(self, error: BaseException) -> BaseException | None:
         """Return the fault of the part; None if the worker has died."""
 
     @abstractmethod
-    def _restart(self) -> None:
-        """Replace what has died."""
+    def _restart(self) -> None: ...
 
 
 class Outcomes:

@@ -178,12 +178,7 @@ def learned_lexicon(rows: Sequence[Row]) -> Lexicon:
 
 
 def translated_words(source: str, target: str, lexicon: Lexicon) -> list[tuple[str, str]]:
-    """Return the pairs of words that are each other's best translation; each occurs once.
-
-    Example:
-        >>> translated_words("The dog barks.", "Der Hund bellt.", {("dog", "Hund"): 1.0})
-        [('dog', 'Hund')]
-    """
+    """Return the pairs of words that are each other's best translation; each occurs once."""
     sources, targets = (Counter(words_of(text)) for text in (source, target))
     translated = [
         (lexicon[pair], pair)

@@ -62,12 +62,7 @@ def token_batches(
 ) -> Iterator[list[int]]:
     """Yield the indices of rows whose padded batch has at most `batch_tokens` tokens.
 
-    `order` lists the rows by ascending length. A row longer than `batch_tokens` forms a batch by
-    itself.
-
-    Example:
-        >>> list(token_batches([0, 1, 2], lengths=[1, 2, 3], batch_tokens=4))
-        [[0, 1], [2]]
+    `order` lists the rows by ascending length; a longer row is a batch by itself.
     """
     batch: list[int] = []
     for index in order:
@@ -151,19 +146,11 @@ def _descending(counts: np.ndarray) -> np.ndarray:
 
 
 def plan_batches(longer_lengths: np.ndarray, batch_tokens: int) -> list[tuple[int, int]]:
-    """Divide rows into batches by tokens (Vaswani et al. 2017, section 5.1).
+    """Return (start, stop) of each batch of at most `batch_tokens` tokens per side, with padding.
 
-    The last two batches share their rows evenly, so that the last batch is not a small remainder.
-
-    Args:
-        longer_lengths: (rows,) tokens of each row's longer side, in descending order.
-        batch_tokens: Maximum number of tokens on each side of a batch, padding included.
-
-    Returns:
-        (start, stop) of each batch.
-
-    Raises:
-        ValueError: The longest row does not fit into a batch.
+    `longer_lengths` (rows,) are the tokens of each row's longer side, in descending order. The last
+    two batches share their rows evenly, so that the last batch is not a small remainder. A row that
+    does not fit into a batch raises ValueError.
 
     Example:
         >>> plan_batches(np.array([5, 5, 4, 4, 3, 2]), batch_tokens=10)

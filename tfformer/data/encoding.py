@@ -163,15 +163,7 @@ Sentences = Sequence[str] | EncodedSentences  # texts, or texts that have been e
 def encode_truncated(
     tokenizer: AnyTokenizer, sentences: Sentences, max_tokens: int
 ) -> EncodedSentences:
-    """Encode B sentences and truncate each to `max_tokens` ids, unless they are encoded already.
-
-    Example:
-        >>> from tfformer.data.tokenizers import Tokenizer
-        >>> tokenizer = Tokenizer.train(["a b c"] * 20, vocab_size=8)
-        >>> encoded = encode_truncated(tokenizer, ["a", "a b c a b c"], max_tokens=4)
-        >>> encoded.truncated, len(encoded.ids[1])
-        (1, 4)
-    """
+    """Encode B sentences and truncate each to `max_tokens` ids, unless they are encoded already."""
     if isinstance(sentences, EncodedSentences):
         return sentences
     rows = tokenizer.encode(sentences)
@@ -273,15 +265,7 @@ def encode_text(
     on_progress: Callable[[int], None] = lambda rows_done: None,
     segmentation: Segmentation | None = None,
 ) -> EncodedText:
-    """Encode the rows of one corpus, as `encode_corpora` does.
-
-    Example:
-        >>> from tfformer.data.tokenizers import Tokenizer
-        >>> tokenizer = Tokenizer.train(["a b c"] * 20, vocab_size=8)
-        >>> text = encode_text([("a b", "c"), ("", "c")], [tokenizer, tokenizer], max_length=9)
-        >>> text.kept, text.dropped_empty, text.dropped_long
-        (1, 1, 0)
-    """
+    """Encode the rows of one corpus, as `encode_corpora` does."""
     return encode_corpora([rows], tokenizers, max_length, on_progress, segmentation)
 
 
@@ -310,9 +294,6 @@ def encode_corpora(
         on_progress: Called with the number of rows read so far.
         segmentation: Turns sentences into ids with a tokenizer; by default its `encode`.
         collect: Joins the encoded parts, in memory or in files.
-
-    Raises:
-        ValueError: No row is left, or a sentence is not Unicode text.
     """
     kept: list[int] = []
     dropped_empty = dropped_long = 0

@@ -30,20 +30,8 @@ def rows_by_shares(
     """Return the numbers of an epoch's rows, as many as all corpora have, ascending in each corpus.
 
     A corpus with a share larger than its size repeats all its rows before any row occurs once more;
-    from a corpus with a smaller share, rows are drawn without replacement.
-
-    Args:
-        sizes: Rows of each corpus.
-        shares: The share of each corpus; the sum is 1.
-        seed: Seed of all epochs.
-        epoch: Number of the epoch.
-
-    Raises:
-        ValueError: A corpus is empty.
-
-    Example:
-        >>> rows_by_shares([2, 4], [0.5, 0.5], seed=0, epoch=0)[:3].tolist()[:2]
-        [0, 1]
+    from a corpus with a smaller share, rows are drawn without replacement. `sizes` are the rows of
+    each corpus, none of which may be empty; the sum of `shares` is 1.
     """
     total = sum(sizes)
     for number, size in enumerate(sizes, start=1):

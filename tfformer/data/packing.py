@@ -35,11 +35,6 @@ def pack(lengths: Sequence[np.ndarray], width: int, random: np.random.Generator)
         lengths: (rows,) tokens of each row, for each side of the text.
         width: The tokens that a bin holds on each side; no row has more.
         random: Decides which rows of equal lengths share a bin, and the order of the bins.
-
-    Example:
-        >>> packed = pack([np.array([3, 1, 4]), np.array([2, 2, 4])], 4, np.random.default_rng(0))
-        >>> len(packed.bounds) - 1, sorted(packed.order.tolist())
-        (2, [0, 1, 2])
     """
     kinds, kind_of_row, counts = _kinds(lengths)
     shuffled = random.permutation(len(kind_of_row))
@@ -99,15 +94,9 @@ def patterns(kinds: np.ndarray, counts: np.ndarray, width: int) -> list[Pattern]
 def fill(side: IdRows, rows: np.ndarray, sizes: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     """Lay rows of ids into bins, one after the other.
 
-    Args:
-        side: The ids of all rows.
-        rows: (B,) the rows to take, bin after bin.
-        sizes: (bins,) the number of rows of each bin.
-        shape: The number of bins, at least that of `sizes`, and their width.
-
-    Returns:
-        Ids and segments, (2, *shape) int32. The rows of a bin are its segments 1, 2, ...; padding
-        is segment 0.
+    `rows` (B,) are the numbers of the rows, bin after bin, and `sizes` (bins,) the rows of each
+    bin. The result is ids and segments, (2, *shape) int32: the rows of a bin are its segments 1, 2,
+    ...; padding is segment 0.
     """
     lengths = side.lengths_of(rows).astype(np.int64)
     before = np.cumsum(lengths) - lengths  # tokens of all rows before

@@ -47,16 +47,10 @@ class Pair:
 
 
 def pairs(split: str) -> list[Pair]:
-    """Return all pairs of a split, in a fixed shuffled order.
+    """Return all pairs of a split, "train", "valid" or "test", in a fixed shuffled order.
 
     The combinations of content words in valid and test do not occur in train. Only train contains
     the fixed phrases of small talk ("How are you?"), each of them 16 times.
-
-    Args:
-        split: "train", "valid" or "test".
-
-    Raises:
-        ValueError: The phrasebook has no such split.
 
     Example:
         >>> from tfformer.data import phrasebook
@@ -96,30 +90,15 @@ def _words(column: str) -> tuple[int, ...]:
 
 
 def _links(column: str) -> tuple[tuple[int, int], ...]:
-    """Read word alignments in the Pharaoh format, "0-0 1-2"."""
     links = (link.split("-") for link in column.split())
     return tuple((int(source), int(target)) for source, target in links)
 
 
 def write(output: str | Path) -> list[Path]:
-    """Write {train,valid,test}.{en,de} into a folder, one sentence per line.
+    """Write {train,valid,test}.{en,de} into a folder, one sentence per line; return the paths.
 
     Files that an interrupted call has left are kept, and the missing files are written.
-
-    Args:
-        output: The folder, created if it is missing.
-
-    Returns:
-        The paths of all six files.
-
-    Raises:
-        FileExistsError: A file of such a name contains another text, or all six exist already.
-
-    Example:
-        >>> import tempfile
-        >>> from tfformer.data import phrasebook
-        >>> [path.name for path in phrasebook.write(tempfile.mkdtemp())][:2]
-        ['train.en', 'train.de']
+    FileExistsError: a file of such a name contains another text, or all six exist already.
     """
     output = Path(output)
     texts = {

@@ -65,11 +65,6 @@ class PieceTokenizer:
             They must mean the same in Python, RE2 and JavaScript.
         languages: The pieces of all languages that `prefix` may name.
 
-    Attributes:
-        prefix_id: The id of `prefix`; None without one.
-        rewrites: As given, in a list.
-        languages: As given, in a list.
-
     Raises:
         ValueError: `model` is not a SentencePiece model, `pieces` repeats a piece or lacks `prefix`
             or a language, or a rewrite is not a regular expression.
@@ -162,11 +157,7 @@ class PieceTokenizer:
         return tuple(piece for piece in self._pieces if re.fullmatch(r">>.+<<", piece))
 
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
-        """Return the ids of B sentences, without start and end.
-
-        Raises:
-            ValueError: A sentence is not Unicode text, or begins with an unknown code.
-        """
+        """Return the ids of B sentences, without start and end; ValueError for an unknown code."""
         return self._encode(sentences, lambda texts: self._processor.encode(texts, out_type=str))
 
     def sample(self, sentences: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
@@ -176,11 +167,7 @@ class PieceTokenizer:
         )
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
-        """Return the texts of B rows of ids, each up to its first end; special ids have no text.
-
-        Raises:
-            ValueError: An id is not in the vocabulary.
-        """
+        """Return the texts of B rows of ids, each up to its first end; special ids have no text."""
         return [self._text(row) for row in ids]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:

@@ -345,11 +345,8 @@ def matching_files(names: Sequence[Path]) -> list[tuple[Path, ...]]:
     """Return the files of each part of a text, one file per side, in the order of the parts' names.
 
     A `*` in a name matches any text within a file name, the same text on all sides. Names without a
-    `*` are one part, whether these files exist or not.
-
-    Raises:
-        FileNotFoundError: No file matches, or a part lacks a side.
-        ValueError: One side has more stars than the other.
+    `*` are one part, whether these files exist or not. FileNotFoundError: no file matches, or a
+    part lacks a side.
 
     Example:
         >>> import tempfile

@@ -48,10 +48,6 @@ def cached_text(
     If the cache lacks the text, it is read, encoded and written, whole or not at all. Two processes
     may do so at the same time; both then read the files of the first. `fingerprint` identifies the
     text as a plain value; the other arguments are those of `encode_corpora`.
-
-    Raises:
-        ValueError: No row is left, the text changed while it was read, or the files in the cache
-            were changed.
     """
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"data.cache={folder} is a file; name a folder, or leave it out")
@@ -91,7 +87,6 @@ def _key(content: object, tokenizers: Sequence[AnyTokenizer], max_length: int) -
 def _write_arrays(
     folder: Path, tokenizers: Sequence[AnyTokenizer], max_length: int, parts: Iterator[Sides]
 ) -> Sides:
-    """Append the rows of all parts to files and map them."""
     names = SIDES[len(tokenizers)]
     with ExitStack() as stack:
         writers = [

@@ -80,7 +80,6 @@ def open_engine(path: str | Path, threads: int | None = None) -> Engine:
             `TF_NUM_INTRAOP_THREADS`.
 
     Raises:
-        FileNotFoundError: The run has no weights yet.
         ValueError: There is no artifact at `path`, a file is damaged, or the runtime is not
             installed.
     """
@@ -90,12 +89,8 @@ def open_engine(path: str | Path, threads: int | None = None) -> Engine:
 def find_artifact(path: str | Path, beam_size: int | None = None) -> Artifact:
     """Find a translation model at a path of `open_engine`, without loading it.
 
-    The digest of the artifact tells whether it is the same later on.
-
-    Raises:
-        FileNotFoundError: The run has no weights yet.
-        ValueError: There is no artifact at `path`, it does not translate text, or it has no search
-            with `beam_size` beams.
+    Its digest tells whether it is the same later on. ValueError: there is no artifact at `path`, it
+    does not translate text, or it has no search with `beam_size` beams.
     """
     format, folder = _located(path)
     if format == "keras":
@@ -115,11 +110,7 @@ def find_artifact(path: str | Path, beam_size: int | None = None) -> Artifact:
 
 
 def open_export(folder: Path) -> tuple[dict[str, Any], Tokenizers]:
-    """Return the manifest and the tokenizers of an export whose files are unchanged.
-
-    Raises:
-        ValueError: A file is not the one that was exported, or there is no tokenizer.
-    """
+    """Return the manifest and the tokenizers of an export whose files are unchanged."""
     manifest = checked_manifest(folder)
     tokenizers = exported_tokenizers(folder, manifest)
     if tokenizers is None:

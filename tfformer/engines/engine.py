@@ -67,18 +67,10 @@ class Engine(ABC):
         tokenizers: The tokenizers of both languages; None for a SavedModel of another program.
 
     Attributes:
-        manifest: As given.
-        tokenizers: As given.
         signatures: The functions that `run` knows. Every artifact over text has `GREEDY` and
             `BEAM`.
         beam_size: Number of beams of the artifact's own search; 1 is greedy search.
         max_tokens: Tokens of the longest sentence that is translated whole, without the end token.
-
-    Example:
-        >>> from tfformer.engines import open_engine
-        >>> with open_engine("models/mine") as engine:  # doctest: +SKIP
-        ...     engine.translate(["Good morning."])
-        ['Guten Morgen.']
     """
 
     def __init__(self, manifest: Mapping[str, Any], tokenizers: Tokenizers | None) -> None:
@@ -100,28 +92,14 @@ class Engine(ABC):
         return self.tokenizers.placeholders if self.tokenizers else ()
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Count the source tokens of each text; 0 for a blank text.
-
-        A language token at the beginning of a text counts too.
-
-        Raises:
-            ValueError: A text names a language that the model lacks, or there is no tokenizer.
-        """
+        """Count the source tokens of each text, a language token included; 0 for a blank text."""
         return list(map(len, self._tokenizers.source.encode(list(texts))))
 
     def translate(self, sentences: Sequence[str], beam_size: int | None = None) -> list[str]:
-        """Translate sentences; a sentence beyond `max_tokens` is truncated.
+        """Translate sentences, the blank ones to empty texts; one beyond `max_tokens` is truncated.
 
-        Args:
-            sentences: B sentences.
-            beam_size: Number of beams; 1 is greedy search. By default the artifact's own.
-
-        Returns:
-            B translations; the translation of a blank sentence is empty.
-
-        Raises:
-            ValueError: The artifact has no search with so many beams, or refuses a sentence.
-            RuntimeError: The runtime fails.
+        By default the artifact's own search finds them. ValueError: it has no search with so many
+        beams, or refuses a sentence. RuntimeError: the runtime fails.
         """
         return [best.text for best, *_ in self._search(sentences, beam_size or self.beam_size, 1)]
 

@@ -9,11 +9,7 @@ from tfformer.run_directory import Run
 
 
 class KerasEngine(Engine):
-    """A run of a translation model; TensorFlow's threads follow `TF_NUM_INTRAOP_THREADS`.
-
-    Attributes:
-        translator: The run's translator.
-    """
+    """A run of a translation model; TensorFlow's threads follow `TF_NUM_INTRAOP_THREADS`."""
 
     def __init__(self, folder: str, threads: int | None = None) -> None:
         run = Run.open(folder)

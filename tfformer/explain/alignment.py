@@ -121,12 +121,7 @@ def checked_layer(translator: Translator, layer: int | None) -> int:
 
 
 def pharaoh(alignment: Alignment) -> str:
-    """Return an alignment in Pharaoh's format.
-
-    Example:
-        >>> pharaoh(((0, 0), (1, 2)))
-        '0-0 1-2'
-    """
+    """Return an alignment in Pharaoh's format, such as "0-0 1-2"."""
     return " ".join(f"{source}-{target}" for source, target in alignment)
 
 

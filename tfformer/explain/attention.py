@@ -140,9 +140,8 @@ def attention_weights(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Compute all weights of a batch of source ids (B, S) and target ids (B, T).
 
-    Returns:
-        The weights of the encoder (B, L, H, S, S), the decoder (B, L, H, T, T) and the
-        cross-attention (B, L, H, T, S).
+    They are those of the encoder (B, L, H, S, S), of the decoder (B, L, H, T, T) and of the
+    cross-attention (B, L, H, T, S).
     """
     memory, encoder = encoder_weights(model, source)
     _, decoder, cross = decoder_weights(model, target, memory, padding_mask(source))
@@ -163,11 +162,9 @@ def encoder_weights(model: Transformer, source: tf.Tensor) -> tuple[tf.Tensor, t
 def decoder_weights(
     model: Transformer, target: tf.Tensor, memory: tf.Tensor, memory_mask: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Decode a batch of target ids (B, T) and keep the weights.
+    """Return the decoder's output (B, T, D) for target ids (B, T), and its weights.
 
-    Returns:
-        The decoder's output (B, T, D), the self-attention weights (B, L, H, T, T) and the
-        cross-attention weights (B, L, H, T, S).
+    They are those of the self-attention (B, L, H, T, T) and of the cross-attention (B, L, H, T, S).
     """
     mask = look_ahead_mask(tf.shape(target)[1])
     self_weights = []

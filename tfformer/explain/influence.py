@@ -50,12 +50,7 @@ class Decision(NamedTuple):
         return cls(source, target, written.index(word), tuple(alternatives))
 
     def written(self, alternative: str) -> Decision:
-        """Return the decision with an alternative in place of its word.
-
-        Example:
-            >>> Decision("It sleeps.", "Es schläft.", 0, ("Er", "Sie")).written("Er").target
-            'Er schläft.'
-        """
+        """Return the decision with an alternative in place of its word."""
         words = self.target.split()
         words[self.word] = alternative
         return self._replace(target=" ".join(words))

@@ -22,21 +22,12 @@ class Part(NamedTuple):
 
     @property
     def parameters(self) -> int:
-        """The number of parameters in one copy.
-
-        Example:
-            >>> Part("encoder feed_forward inner", ((4, 8), (8,)), copies=2).parameters
-            40
-        """
+        """The number of parameters in one copy."""
         return sum(int(np.prod(shape)) for shape in self.shapes)
 
 
 def describe(run: Run) -> str:
-    """Return the text of `tfformer inspect`.
-
-    It has the progress, recipe, vocabulary, layers with their numbers of parameters, and files of a
-    run, finished or not.
-    """
+    """Return the text of `tfformer inspect`, for a run that is finished or not."""
     tokenizers = run.tokenizers
     model = new_model(run.config.model, tokenizers)
     parts = (

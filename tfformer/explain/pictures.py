@@ -86,7 +86,6 @@ def draw_attention(
 
 
 def _draw_heat_maps(maps: AttentionMaps, path: Path) -> None:
-    """Draw a row of heat maps per layer and a column per head, counted from 1."""
     layers, heads, rows, columns = maps.weights.shape
     cell = min(0.5, max(16 / (heads * columns), 0.05))  # inches
     width = (columns + 1) * heads - 1  # cells
@@ -149,7 +148,6 @@ def _write_page(
 
 
 def _page_data(maps: AttentionMaps) -> dict[str, Any]:
-    """A kind's maps for the page, by words and by pieces."""
     layers, heads, *_ = maps.weights.shape
     return {
         "title": KINDS[maps.kind],

@@ -30,13 +30,10 @@ class Question(NamedTuple):
 def compare(folder: Path, questions: Sequence[Question]) -> dict[str, dict[str, Any]]:
     """Measure how many texts of an artifact, a folder with a manifest, are the run's own.
 
-    Returns:
-        By the names of the questions: `beam_size`, `sentences`, how many are `identical`, and their
-        `largest_score_difference`, relative to a score beyond 1. A score that is not a number
-        differs by infinity. If several loaders read the artifact, the figures are the worst.
-
-    Raises:
-        ValueError: Another process cannot run the artifact.
+    The figures, by the names of the questions, are `beam_size`, `sentences`, how many are
+    `identical`, and their `largest_score_difference`, relative to a score beyond 1. A score that is
+    not a number differs by infinity. If several loaders read the artifact, the figures are the
+    worst.
     """
     requests = [(one.signature, inputs) for one in questions for inputs in one.requests]
     measured: dict[str, dict[str, Any]] = {}

@@ -91,7 +91,6 @@ def _opened(run: str | Path, chosen: Format) -> Run:
 
 
 def _fill(folder: Path, run: Run, model: TextModel, chosen: Format, step: Steps) -> None:
-    """Write the artifact, its tokenizers, its manifest and its card, and compare it."""
     with step(f"writing {chosen.title}"):
         chosen.write(folder, model)
         manifest = first_manifest(folder, run, model) | chosen.description(folder)

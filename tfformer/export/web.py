@@ -27,10 +27,7 @@ class WebPage(LiteRT):
 
     Args:
         quantize: "none", "int8" (dynamic range, a scale per row) or "float16".
-        max_length: As in `Format`.
-        samples: As in `Format`.
-        source_language: As in `Format`.
-        target_language: As in `Format`.
+        **options: The options of `Format`.
     """
 
     quantize: str = "float16"

@@ -52,8 +52,7 @@ class RequestQueue:
     async def submit(self, version: Engine, signature: str, inputs: Arrays) -> Arrays:
         """Queue checked inputs for a version's signature, and wait for the outputs.
 
-        Raises:
-            RequestError: The queue is full, or the model refuses the inputs.
+        RequestError: the queue is full, or the model refuses the inputs.
         """
         request = _Request(version, signature, inputs, asyncio.get_running_loop().create_future())
         ahead = self.sentences

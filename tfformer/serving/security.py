@@ -78,11 +78,8 @@ def _header_key(headers: Headers) -> str:
 class HostGuard:
     """Refuses requests that the page of another site has sent.
 
-    An IP address is always accepted as the host: only names can be rebound.
-
-    Args:
-        hosts: Further host names of this server, such as a proxy's; their pages may send requests.
-        own_host: The host that the server listens on.
+    An IP address is always accepted as the host: only names can be rebound. `hosts` are further
+    host names of this server, such as a proxy's; their pages may send requests.
     """
 
     def __init__(self, hosts: Collection[str] = (), own_host: str = "localhost") -> None:

@@ -19,19 +19,12 @@ SAVED_MODEL = "saved_model.pb"  # the file that makes a folder without a manifes
 class ServedModel:
     """The newest versions of a run or an export, under one name.
 
-    The label `stable` is the oldest of them, `canary` the newest.
-
-    Args:
-        name: The model's name in requests.
-        path: A run directory, an exported version, or a folder of versions.
+    The label `stable` is the oldest of them, `canary` the newest. `path` is a run directory, an
+    exported version, or a folder of versions; ValueError if it contains no model, or it is damaged.
 
     Attributes:
-        name: As given.
         align: Aligns words; only a run directory has such a function.
         versions: The opened versions by their numbers.
-
-    Raises:
-        ValueError: `path` contains no model, or it is damaged.
     """
 
     def __init__(self, name: str, path: Path) -> None:

@@ -101,8 +101,6 @@ def split_name(argument: str) -> tuple[str, Path]:
     Example:
         >>> split_name("en-de=runs/mine")
         ('en-de', PosixPath('runs/mine'))
-        >>> split_name("runs/mine")
-        ('', PosixPath('runs/mine'))
     """
     name, sign, path = argument.partition("=")
     if not sign or Path(argument).exists():

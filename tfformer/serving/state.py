@@ -13,16 +13,7 @@ from tfformer.serving.translations import Translations
 
 
 class State:
-    """The data that requests share.
-
-    Attributes:
-        models: The models that answer.
-        queue: The sentences that wait for a model.
-        keys: The API keys.
-        directions: Which model translates between which languages.
-        translations: Translates sentences and whole texts.
-        characters: Characters translated by DeepL's API since the start.
-    """
+    """The data that requests share."""
 
     def __init__(self, models: ServedModels, keys: Collection[str] = ()) -> None:
         self.models = models

@@ -81,13 +81,9 @@ class Translations:
     ) -> list[str]:
         """Return the translation of a text, followed by its alternatives.
 
-        Args:
-            direction: The languages and their model.
-            text: The text.
-            format: A format of `tfformer.text`.
-            signature: `BEAM`, or `GREEDY`, which finds a single translation of each sentence.
-            ranks: Number of texts to return. The first text consists of each sentence's best
-                translation, the second text of each sentence's second-best translation, and so on.
+        Of the `ranks` texts, the first consists of the best translation of each sentence, the
+        second of the second best, and so on. `signature` is `BEAM`, or `GREEDY`, which finds a
+        single translation of each sentence.
 
         Raises:
             RequestError: The format is unknown, the text is not well-formed XML, the model has no
@@ -258,14 +254,6 @@ class TranslationCache:
     """A cache of recently requested sentences and their translations, with a memory limit.
 
     The least recently used sentences are dropped.
-
-    Example:
-        >>> cache = TranslationCache() >>> version = threading.Lock()  # any weakly referenceable
-        object
-        >>> cache.keep(version, "translate_beam", "A dog.", ["Ein Hund."])
-        >>> cache.find(version, "translate_beam", "A dog.")
-        ['Ein Hund.']
-        >>> cache.find(version, "translate_beam", "A cat.")
     """
 
     def __init__(self, max_bytes: int = CACHE_BYTES) -> None:

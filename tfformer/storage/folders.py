@@ -45,7 +45,6 @@ class Folder:
         self.path = path
 
     def __str__(self) -> str:
-        """The path, or the address."""
         return str(self.path)
 
     def absolute(self) -> str:
@@ -96,7 +95,6 @@ class RemoteFolder(Folder):
         self.path.mkdir(parents=True)
 
     def __str__(self) -> str:
-        """The address."""
         return self.address
 
     def absolute(self) -> str:
@@ -210,7 +208,6 @@ class RemoteFolder(Folder):
         return self._limited(SECONDS_A_FILE, lambda: operation(*arguments))
 
     def _limited(self, seconds: float, operation: Callable[[], T]) -> T:
-        """Call the store's library."""
         refusal = (
             f"{self.address} has not answered for {seconds} seconds; see to the network and the "
             "address of the store"

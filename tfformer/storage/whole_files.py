@@ -125,7 +125,6 @@ class ErrorKeepingFile(io.BytesIO):
             octets = octets[self._file.write(octets) :]
 
     def _keep(self, act: Callable[[Any], object], argument: object) -> None:
-        """Call `act(argument)` unless an earlier call failed, and remember its error."""
         if self.error is None:
             try:
                 act(argument)

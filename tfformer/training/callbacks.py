@@ -28,7 +28,6 @@ class StepCounter(keras.callbacks.Callback):
         self.step = step
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Count the step."""
         self.step += 1
 
 
@@ -69,7 +68,6 @@ class LinePerMinute(keras.callbacks.Callback):
         self.report = report
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Start the clocks of the epoch and of the first line."""
         self.epoch = epoch + 1
         self.start = self.last = time.monotonic()
 
@@ -90,13 +88,8 @@ class LinePerMinute(keras.callbacks.Callback):
 class HistoryAndResume(keras.callbacks.Callback):
     """Saves the history and the state to resume from, and decides when to stop.
 
-    Args:
-        run: Stores the state.
-        config: The recipe, which says when to stop.
-        history: The epochs so far; new epochs are appended.
-        counter: Counts the steps.
-        workers: The processes that train. Only the first worker writes; its clock and validations
-            count.
+    New epochs are appended to `history`. If there are several workers, only the first one writes;
+    its clock and its validations count.
     """
 
     def __init__(

@@ -31,12 +31,7 @@ class WorkerLostError(ConnectionError):
 
 @dataclass(frozen=True)
 class Cluster:
-    """The workers of a training run and the number of this worker.
-
-    Example:
-        >>> Cluster(("host1:2222", "host2:2222"), number=1).named(0)
-        'worker 0 (host1:2222)'
-    """
+    """The workers of a training and the number of this one."""
 
     addresses: tuple[str, ...]  # host:port of each; the first is the chief's
     number: int

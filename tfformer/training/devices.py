@@ -13,12 +13,7 @@ PROCESSOR_BATCH_TOKENS = 4_096
 def settled(config: Config, before: Config | None = None) -> Config:
     """Give every setting that a recipe leaves open its value on this machine.
 
-    Args:
-        config: The recipe.
-        before: The settled recipe of a run to resume, whose values are kept.
-
-    Returns:
-        A recipe without `auto`, and with a number of `data.batch_tokens`.
+    The values of `before`, the settled recipe of a run to resume, are kept.
 
     Example:
         >>> settled(Config()).training.jit_compile in (True, False)

@@ -65,19 +65,16 @@ def train_on_ray(
     init_from: str | None = None,
     report: Report = print,
 ) -> dict[str, Any]:
-    """Train on a cluster; after a loss, continue from the last checkpoint.
+    """Train on a cluster, after a loss from the last checkpoint on; return result.json's content.
 
     Args:
         address: As in `ray_cluster.connect`.
         workers: Number of workers, each with one processor and its share of the cluster's GPUs.
         config: The recipe; the strategy one_device becomes multi_worker.
-        run_dir: As in `train`; on storage that all machines share.
-        resume: As in `train`.
-        init_from: As in `train`.
+        run_dir: The run directory, on storage that all machines share.
+        resume: Continue the run in `run_dir`.
+        init_from: A run that gives its vocabulary and its best weights.
         report: Called with a line for each loss.
-
-    Returns:
-        The content of result.json.
 
     Raises:
         ValueError: The recipe's strategy is mirrored, or the cluster has fewer processors than
@@ -98,7 +95,6 @@ def train_on_ray(
 
 
 def _for_workers(config: Config) -> Config:
-    """Return a recipe with the strategy of several workers."""
     if config.training.strategy == "mirrored":
         raise ValueError(
             "--ray does not go with training.strategy=mirrored; leave out one of them, as on a "
@@ -145,7 +141,6 @@ def _despite_deaths(
 
 
 def _gpus_of_each(workers: int) -> int:
-    """Return each worker's share of the cluster's GPUs."""
     resources = ray.cluster_resources()
     processors = int(resources.get("CPU", 0))
     if workers > processors:
@@ -164,7 +159,6 @@ def _trained(
     resume: bool,
     init_from: str | None,
 ) -> dict[str, Any]:
-    """Train with new workers until the end or the first failure."""
     task = Task(config.to_dict(), run_dir, resume, init_from, os.getcwd(), __version__)
     head = Head()
     job = on_head(TrainingJob)
@@ -206,12 +200,9 @@ class TrainingJob:
         """Train until the end or the first failure, and return the content of result.json.
 
         Each worker has one processor and `gpus` GPUs. The checkpoints are in the run directory: Ray
-        Train's storage may be a local folder, which gets only a marker.
-
-        Raises:
-            WorkerLostError: A worker was lost.
-            TimeoutError: The cluster did not start all workers within `minutes`.
-            Exception: The error that a worker raised.
+        Train's storage may be a local folder, which gets only a marker. An error of a worker is
+        raised; a lost worker is a WorkerLostError, and workers that do not start in time are a
+        TimeoutError.
         """
         os.environ |= SETTINGS | {"RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": str(60 * minutes)}
         with tempfile.TemporaryDirectory(prefix="tfformer-") as storage:
@@ -279,12 +270,7 @@ class TFConfigBackend(Backend):
 
 
 def tf_config(addresses: Sequence[str], number: int) -> str:
-    """Return the TF_CONFIG of one of the workers.
-
-    Example:
-        >>> tf_config(["host1:2222"], 0)
-        '{"cluster": {"worker": ["host1:2222"]}, "task": {"type": "worker", "index": 0}}'
-    """
+    """Return the TF_CONFIG of one of the workers."""
     task = {"type": "worker", "index": number}
     return json.dumps({"cluster": {"worker": list(addresses)}, "task": task})
 

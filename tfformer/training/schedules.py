@@ -59,7 +59,6 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         return cls(d_model, warmup_steps, scale=peak * (d_model * warmup_steps) ** 0.5)
 
     def __call__(self, step: tf.Tensor | int) -> tf.Tensor:
-        """Return the rate of a step, counted from 0, as a float32 scalar."""
         s = tf.cast(step, tf.float32) + 1.0
         return self.scale * self.d_model**-0.5 * tf.minimum(s**-0.5, s * self.warmup_steps**-1.5)
 
@@ -104,7 +103,6 @@ class LinearSchedule(keras.optimizers.schedules.LearningRateSchedule):
             )
 
     def __call__(self, step: tf.Tensor | int) -> tf.Tensor:
-        """Return the rate of a step, counted from 0, as a float32 scalar."""
         s = tf.cast(step, tf.float32) + 1.0
         falling = (self.total_steps - s) / (self.total_steps - self.warmup_steps)
         return self.peak * tf.minimum(s / self.warmup_steps, tf.maximum(falling, 0.0))

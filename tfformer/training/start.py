@@ -134,13 +134,7 @@ class InitialisedEncoder(Start):
 
 
 def start_of(config: Config, before: Run | None, init_from: str | Path | None) -> Start:
-    """Return the start of a training run.
-
-    Args:
-        config: The recipe.
-        before: The run to resume, if there is one.
-        init_from: The run directory that gives the first weights, if there is one.
-    """
+    """Return the start of a training: from a run to resume, from `init_from`, or a fresh one."""
     if before:
         return Resumed(before)
     if init_from is None:

@@ -102,10 +102,7 @@ def train(
 
 @contextlib.contextmanager
 def _held(run_dir: str | Path, resume: bool, workers: Workers) -> Iterator[Run | None]:
-    """Lock the run directory, and yield the run to resume or None.
-
-    Only the first worker writes, so the other workers take no lock.
-    """
+    """Hold the run directory, if this is the chief, and yield the run to continue, if any."""
     if not workers.is_chief:
         yield Run.open(run_dir) if resume else None
     elif resume:
@@ -123,18 +120,6 @@ def _train(
     workers: Workers,
     start: Start,
 ) -> dict[str, Any]:
-    """Train into `run_dir`.
-
-    Args:
-        config: The recipe.
-        run_dir: The run directory.
-        report: Called with a line of text at a time.
-        workers: The worker processes, of which only the first writes.
-        start: The vocabulary and the initial weights.
-
-    Returns:
-        The content of result.json.
-    """
     if config.model.has_encoder:
         check_bleu(config)
     keras.utils.set_random_seed(config.training.seed)
@@ -272,5 +257,4 @@ def _warn_if_bleu_is_0(result: dict[str, Any], report: Report) -> None:
         )
 
 
-def _say_nothing(line: str) -> None:
-    """Report nothing."""
+def _say_nothing(line: str) -> None: ...

@@ -75,7 +75,6 @@ def _read_corpora(config: Config, role: str) -> list[Iterator[Row]]:
 
 
 def _source(config: Config, role: str) -> tuple[Any, str, tuple[str, ...] | None, str]:
-    """Return the recipe's data source, with its folder, languages and split."""
     data_source = getattr(config.data, role)
     split = "validation" if role == "valid" else "train"  # the names of TensorFlow Datasets
     if not data_source:
@@ -153,7 +152,6 @@ def _batches(config: Config, role: str, tokenizers: Tokenizers, report: Report) 
 
 
 def _encoded(config: Config, role: str, tokenizers: Sequence[AnyTokenizer]) -> EncodedText:
-    """Read and encode one text into memory."""
     return encode_corpora(
         _read_corpora(config, role),
         tokenizers,

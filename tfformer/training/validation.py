@@ -19,15 +19,9 @@ from tfformer.training.history import NOT_VALIDATED, quality
 class Validation(keras.callbacks.Callback):
     """Measures loss and quality on the validation text, and saves the best weights.
 
-    The model is measured in the dtype of training. `val_loss` is in nats per token.
-
-    Args:
-        run: Stores the weights and TensorBoard's samples.
-        config: The recipe.
-        tokenizers: The run's tokenizers.
-        valid: The validation text as batches, for the loss.
-        rows: The same text, for the quality.
-        report: Called with a line if the first validation finds that nothing was learned.
+    The model is measured in the dtype of the training. `val_loss` is in nats per token. `valid` are
+    the batches for the loss, `rows` the same text for the quality. `report` is called with a line
+    if the first validation finds that nothing was learned.
     """
 
     def __init__(

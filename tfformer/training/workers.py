@@ -76,18 +76,11 @@ class Workers:
 
 
 class ClusterWorkers(Workers):
-    """The connected workers of a cluster.
+    """The connected workers of a cluster; `minutes` limit the wait for another worker.
 
     `MultiWorkerMirroredStrategy` starts this process's server and the heartbeats between the
     workers. Keras cannot train under it, so the collective operations are called directly.
-
-    Args:
-        cluster: The addresses and this worker's number.
-        minutes: Timeout for another worker.
-
-    Raises:
-        ValueError: TensorFlow has already run something in this process.
-        WorkerLostError: Another worker is gone.
+    ValueError: TensorFlow has already run something in this process.
     """
 
     def __init__(self, cluster: Cluster, minutes: float) -> None:

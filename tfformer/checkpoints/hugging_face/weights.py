@@ -210,7 +210,6 @@ def _flag(config: ForeignConfig, name: str) -> bool:
 
 
 def _tables(groups: Groups, tensors: Tensors) -> tuple[dict[Table, np.ndarray], dict[Place, str]]:
-    """Return the embeddings with the output's bias, and the name of each."""
     tables: dict[Table, np.ndarray] = {}
     names: dict[Place, str] = {OUTPUT_BIAS: BIAS}
     for table, aliases in groups.items():

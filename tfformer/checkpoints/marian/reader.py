@@ -181,7 +181,6 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
 
 
 def _names(model: ModelConfig, tensors: Iterable[str]) -> dict[Place, str]:
-    """Return the name of each tensor of a model."""
     names: dict[Place, str] = {OUTPUT_BIAS: BIAS}
     names.update(TABLES[model.tie_embeddings].items())
     if names.get(OUTPUT) == TRANSPOSED and f"{TRANSPOSED}t" in tensors:
@@ -414,7 +413,6 @@ def _vocabularies(
 
 
 def _vocabulary_files(folder: Path, decoder: MarianOptions) -> list[Path]:
-    """Return the source's and the target's vocabulary."""
     named = decoder.get("vocabs")
     names = [Path(str(name)).name for name in named] if isinstance(named, list) else []
     for name in names:

@@ -28,10 +28,7 @@ class CTranslate2(Format):
 
     Args:
         beam_size: Number of beams of the engine and of the comparison; by default the run's.
-        max_length: As in `Format`.
-        samples: As in `Format`.
-        source_language: As in `Format`.
-        target_language: As in `Format`.
+        **options: The options of `Format`.
     """
 
     beam_size: int | None = None

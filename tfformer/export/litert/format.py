@@ -33,10 +33,7 @@ class LiteRT(Format):
         quantize: "none", "int8" (dynamic range, a scale per row) or "float16".
         static: Whether all shapes are fixed, as browsers and `CompiledModel` need them.
         with_text: Whether to write a signature over text, which needs TensorFlow Text's operators.
-        max_length: As in `Format`.
-        samples: As in `Format`.
-        source_language: As in `Format`.
-        target_language: As in `Format`.
+        **options: The options of `Format`.
     """
 
     beam_size: int = 1

@@ -85,11 +85,7 @@ def static_name(signature: str, width: int, max_length: int) -> str:
 
 
 def signatures(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the signatures of a written file.
-
-    Returns:
-        Signature -> `inputs` and `outputs` -> name -> `dtype` and `shape`, None where free.
-    """
+    """Return the inputs and outputs of each signature of a written file; a free axis is None."""
     model = flatbuffer_utils.convert_bytearray_to_object(path.read_bytes())
     found = {}
     for signature in model.signatureDefs:

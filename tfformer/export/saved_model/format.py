@@ -29,10 +29,7 @@ class SavedModel(Format):
         length_penalty: The alpha of Wu et al. 2016; by default the run's.
         dtype: The type of weights and arithmetic: "float32", "bfloat16" or "float16".
         with_text: Whether to write the signatures over text, which need TensorFlow Text.
-        max_length: As in `Format`.
-        samples: As in `Format`.
-        source_language: As in `Format`.
-        target_language: As in `Format`.
+        **options: The options of `Format`.
     """
 
     beam_size: int | None = None

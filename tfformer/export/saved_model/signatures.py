@@ -79,7 +79,6 @@ class _Translating:
         self.max_length = translator.max_length
 
     def signatures(self) -> Signatures:
-        """Return the traced functions."""
         over_text = {
             "serving_default": traced(self.translate, input_signature=[TEXT]),
             "translate_beam": traced(self.translate_beam, input_signature=[TEXT]),
@@ -164,7 +163,6 @@ class _Continuing:
         self.max_length = generator.max_length
 
     def signatures(self) -> Signatures:
-        """Return the traced functions."""
         over_text = {
             "serving_default": traced(self.complete, input_signature=[TEXT]),
             "score": traced(self.score, input_signature=[TEXT]),

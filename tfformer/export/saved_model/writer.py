@@ -57,11 +57,7 @@ def _cast(model: Model, dtype: str) -> Model:
 
 
 def signatures(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the signatures of a written SavedModel.
-
-    Returns:
-        Signature -> `inputs` and `outputs` -> name -> `dtype` and `shape`, None where free.
-    """
+    """Return the inputs and outputs of each signature of a SavedModel; a free axis is None."""
     graph = saved_model_pb2.SavedModel.FromString(
         (folder / "saved_model.pb").read_bytes()
     ).meta_graphs[0]

@@ -172,12 +172,7 @@ async def languages(fields: Annotated[Listed, fields_of(Listed)], state: Served)
 
 
 def with_variants(codes: Iterable[str]) -> list[str]:
-    """Return target languages as DeepL names them, some by their regions.
-
-    Example:
-        >>> with_variants(["de", "en"])
-        ['de', 'en-US', 'en-GB']
-    """
+    """Return target languages as DeepL names them: English is en-US and en-GB."""
     return [one for code in codes for one in VARIANTS.get(code, (code,))]
 
 
