@@ -120,7 +120,7 @@ def test_shared_embeddings_have_one_vocabulary(folder):
         ({"num_beams": 0}, "generation_config.json: num_beams=0 must be at least 1"),
         ({"length_penalty": "x"}, "generation_config.json: length_penalty='x' must be a number"),
         ({"forced_bos_token_id": 3}, "forced_bos_token_id is set"),
-        ({"decoder_start_token_id": 999}, "decoder_start_token_id 999 is no id"),
+        ({"decoder_start_token_id": 999}, "decoder_start_token_id 999 is not an id"),
     ],
 )
 def test_a_generation_that_is_not_known_is_named(folder, changed, message):
@@ -319,7 +319,7 @@ def test_embeddings_that_differ_are_not_shared_without_the_shared_one(folder):
 @pytest.mark.parametrize("name", ["source.spm", "target.spm"])
 def test_a_damaged_sentencepiece_model_is_named(folder, name):
     (folder / name).write_bytes((folder / name).read_bytes()[:-40])
-    refused(folder, f"{name} is no whole SentencePiece model")
+    refused(folder, f"{name} is not a complete SentencePiece model")
 
 
 def test_a_sentencepiece_model_of_other_pieces_is_refused(folder):

@@ -90,7 +90,7 @@ def test_pytorch_weights_and_marian_models_are_found(hub, tmp_path):
 
 
 def test_each_failure_is_one_line(hub, tmp_path, capsys, monkeypatch):
-    assert "nobody/knows is neither a folder nor a zip nor a model of" in refused(
+    assert "nobody/knows is not a folder, a zip file or a model on" in refused(
         tmp_path, capsys, "nobody/knows"
     )
     line = refused(tmp_path, capsys, NAME, "--revision", "v2")
@@ -102,7 +102,7 @@ def test_each_failure_is_one_line(hub, tmp_path, capsys, monkeypatch):
     hub.gated.clear()
     edit_json(tmp_path / "A" / "config.json", model_type="t5")
     line = refused(tmp_path, capsys, NAME)
-    assert "is a model of the kind 't5'; the kinds that can be imported are marian and" in line
+    assert "has the model_type 't5'; supported are marian and" in line
     monkeypatch.setattr(constants, "ENDPOINT", f"http://{free_addresses(1)[0]}")
     assert "cannot be reached, and other/model is not in the cache" in refused(
         tmp_path, capsys, "other/model"
@@ -121,7 +121,7 @@ def test_a_file_that_arrives_changed_is_refused(hub, tmp_path, capsys):
 
 def test_a_download_that_breaks_off_leaves_the_cache_whole(hub, tmp_path, capsys):
     hub.cut_off.add("model.safetensors")
-    assert f"the download of {NAME} broke off" in refused(tmp_path, capsys, NAME)
+    assert f"the download of {NAME} was interrupted" in refused(tmp_path, capsys, NAME)
     hub.cut_off.clear()
     folder = fetch_model(NAME)
     for file in folder.iterdir():

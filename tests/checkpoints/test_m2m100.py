@@ -136,7 +136,7 @@ def test_a_choice_that_there_is_not_is_refused(tmp_path, changed, message):
         ({"vocab_size": 10**15}, "vocab_size is 1000000000000000, but model.shared.weight has"),
         ({"vocab_size": "9"}, "vocab_size is '9', not a whole number"),
         ({"eos_token_id": 5}, "eos_token_id in .* is 5, but </s> has the id 2"),
-        ({"decoder_start_token_id": -1}, "decoder_start_token_id -1 is no id"),
+        ({"decoder_start_token_id": -1}, "decoder_start_token_id -1 is not an id"),
         ({"activation_function": "silly"}, "activation_function is 'silly'; known are"),
         ({"d_model": None}, "has no d_model"),
         ({"model_type": "m2m_10"}, "model_type is 'm2m_10'; only 'marian' and 'm2m_100'"),

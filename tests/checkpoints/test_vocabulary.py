@@ -51,10 +51,10 @@ def test_a_line_of_marians_yaml_is_a_piece_and_its_id(tmp_path, line, piece):
         ("a: 0\nb: x\n", "'b' has the id 'x'"),
         ("? a\n", "'a' has the id ''"),
         ("? a\nb: 1\n", "'a' has the id ''"),
-        ("'a: 0\n", "is no vocabulary in YAML"),
-        ('"\\q": 0\n', "is no vocabulary in YAML"),
-        ('"\\UFFFFFFFF": 0\n', "is no vocabulary in YAML"),
-        ('"\\U00110000": 0\n', "is no vocabulary in YAML"),
+        ("'a: 0\n", "is not a YAML vocabulary"),
+        ('"\\q": 0\n', "is not a YAML vocabulary"),
+        ('"\\UFFFFFFFF": 0\n', "is not a YAML vocabulary"),
+        ('"\\U00110000": 0\n', "is not a YAML vocabulary"),
     ],
 )
 def test_other_lines_are_refused(tmp_path, text, message):
@@ -67,7 +67,7 @@ def test_other_lines_are_refused(tmp_path, text, message):
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        ({"a": 0, "b": 2}, "no token has the id 1, though the last is 2"),
+        ({"a": 0, "b": 2}, "no token has the id 1, although the largest id is 2"),
         ({"a": 0, "b": 0}, "'a' and 'b' have the same id 0"),
         ({"a": 0, "b": -1}, "'b' has the id -1"),
         ({"a": 0, "b": "1"}, "'b' has the id '1'"),
@@ -98,8 +98,8 @@ def test_the_ids_of_a_sentencepiece_model_are_its_own():
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.spm", b"no model", "no whole SentencePiece model"),
-        ("a.yml", b"\xff\n", "is no vocabulary in YAML"),
+        ("a.spm", b"no model", "not a complete SentencePiece model"),
+        ("a.yml", b"\xff\n", "is not a YAML vocabulary"),
     ],
 )
 def test_a_damaged_vocabulary_file_is_refused(tmp_path, name, content, message):

@@ -459,7 +459,7 @@ AS_TRAINED = pytest.mark.filterwarnings(
 @AS_TRAINED
 def test_a_pre_norm_model_goes_back_with_a_warning(marian_model, tmp_path):
     run = import_model(marian_model("pre"), tmp_path / "run")
-    with pytest.warns(UserWarning, match="norm=pre, which marian-decoder decodes otherwise than"):
+    with pytest.warns(UserWarning, match="norm=pre, which marian-decoder decodes differently"):
         export_to_marian(run, tmp_path / "out")
 
 

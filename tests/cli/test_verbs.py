@@ -373,7 +373,7 @@ def test_train_refuses_a_damaged_resume_state(tiny_run, tmp_path, capsys):
                 *("phrasebook", "--set", "data.train=phrasebook:valid"),
                 *("--set", "tokenizer.vocab_size=900000"),
             ],
-            "vocab_size 900000 is larger than these sentences support",
+            "vocab_size 900000 is too large for these sentences",
         ),
         (["phrasebook", "--set", "data.train=phrasebook:dev"], "unknown split 'dev'"),
         (["phrasebook", "--resume"], "is not a run directory"),
@@ -452,7 +452,7 @@ def test_verbs_refuse_a_run_of_the_other_kind(tiny_run, counting_run, tmp_path, 
     ):
         assert "holds a language model, for `tfformer generate`" in refused(verb, capsys)
     both = ["--source", text, "--reference", text]
-    assert "is a language model and takes no --reference" in refused(
+    assert "is a language model and does not accept --reference" in refused(
         ["evaluate", counting_run, *both], capsys
     )
     assert "is a translation model and needs --reference FILE" in refused(

@@ -75,7 +75,7 @@ def test_settings_by_which_nothing_was_translated_are_replaced(tmp_path):
 def test_two_commands_do_not_share_a_folder(tmp_path):
     with (
         job_folder(tmp_path / "out", {"model": "1"}),
-        pytest.raises(BlockingIOError, match="another command translates into"),
+        pytest.raises(BlockingIOError, match="another command is translating into"),
     ):
         held(tmp_path / "out", {"model": "1"})
     assert [path.name for path in (tmp_path / "out").iterdir()] == [JOB]
@@ -84,7 +84,7 @@ def test_two_commands_do_not_share_a_folder(tmp_path):
 def test_a_link_that_leads_nowhere_is_named(tmp_path):
     (tmp_path / "a.gz").touch()
     (tmp_path / "b.gz").symlink_to("/nowhere/b.gz")
-    with pytest.raises(FileNotFoundError, match=r"b\.gz: there is no such file, or its link"):
+    with pytest.raises(FileNotFoundError, match=r"b\.gz does not exist, or its link"):
         find_parts(f"{tmp_path}/*.gz", tmp_path / "out")
     with pytest.raises(FileNotFoundError, match=r"is a folder; use a file name pattern"):
         find_parts(str(tmp_path), tmp_path / "out")

@@ -64,7 +64,7 @@ def test_an_export_translates_as_its_run(tiny_run, expected, request, format):
 
 @pytest.mark.nightly
 def test_a_static_export_takes_sentences_one_by_one(static_litert, litert_text, expected):
-    with pytest.raises(ValueError, match="has greedy search alone; leave out --beam-size 7"):
+    with pytest.raises(ValueError, match="supports only greedy search; omit --beam-size 7"):
         find_artifact(litert_text, 7)
     engine = find_artifact(static_litert, 1).open(threads=1)
     assert engine.translate(SENTENCES[:9]) == expected[:9]
@@ -187,7 +187,7 @@ def test_a_file_at_which_three_workers_die_is_named_and_the_others_are_done():
 
 
 def test_deaths_at_three_files_in_a_row_end_the_work_and_are_named():
-    message = "3 workers died at each of bad2, bad3, bad4; see whether"
+    message = "3 workers died on each of bad2, bad3, bad4; check that"
     with pytest.raises(workers.WorkersError, match=message):
         scripted("bad1", "a", "bad2", "bad3", "bad4", "b")
     assert "b" not in begun
@@ -222,7 +222,7 @@ def test_the_wait_for_a_worker_that_is_never_free_ends(monkeypatch):
     monkeypatch.setattr(workers, "SECONDS_A_REPORT", 0.05)
     worker = Scripted()
     worker.is_ready = False
-    with pytest.raises(workers.WorkersError, match=r"look at the load, .* the free processors"):
+    with pytest.raises(workers.WorkersError, match=r"check the load, .* the free processors"):
         workers.translate_parts([worker], scripted_parts("a"), lambda counts: None)
 
 

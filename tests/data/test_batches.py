@@ -340,7 +340,7 @@ def test_training_dataset_refuses_what_is_no_pair(letters, pairs, message, sampl
 def test_training_dataset_says_what_it_drops(letters):
     with pytest.warns(
         UserWarning,
-        match="^1 sentence pairs kept .* 1 dropped for an empty side, 1 for a side of more than",
+        match="^1 sentence pairs kept .* 1 dropped because a side is empty, 1 because a side",
     ):
         data.training_dataset(
             [("ab", "cd"), ("", "cd"), ("ab" * 100, "cd")], letters, max_length=16

@@ -33,8 +33,8 @@ def test_encoding_ends_every_side_and_counts_what_it_drops():
     assert [row.tolist() for row in encoded.target] == [[7, END_ID], [8, 7, END_ID]]
     assert (encoded.kept, encoded.dropped_empty, encoded.dropped_long) == (2, 2, 2)
     assert encoded.report() == (
-        "2 sentence pairs kept (5 source and 5 target tokens), 2 dropped for an empty side, "
-        "2 for a side of more than 3 tokens"
+        "2 sentence pairs kept (5 source and 5 target tokens), 2 dropped because a side is empty, "
+        "2 because a side exceeds 3 tokens"
     )
 
 

@@ -182,7 +182,7 @@ def test_the_digest_depends_on_the_pieces(tokenizer):
 
 def test_a_model_without_a_list_of_pieces_is_an_ordinary_tokenizer(tmp_path):
     (tmp_path / "source.model").write_bytes(MODEL)
-    with pytest.raises(ValueError, match="whose padding, unknown, start and end ids"):
+    with pytest.raises(ValueError, match="the padding, unknown, start and end ids"):
         load_tokenizer(tmp_path / "source.model")
 
 
@@ -217,7 +217,7 @@ def test_a_missing_model_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda t: t.encode("text"), "come in a list"),
+        (lambda t: t.encode("text"), "must be a list"),
         (lambda t: t.encode([3]), "sentence 1 is 3"),
         (lambda t: t.encode(["\ud800"]), "no Unicode"),
         (lambda t: t.decode([[10_000]]), "id 10000 is not in this vocabulary"),

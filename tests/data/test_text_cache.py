@@ -143,7 +143,7 @@ def test_a_damaged_or_foreign_cache_is_refused_in_one_line(corpus, letters, dama
     damage(place)
     with pytest.raises(
         ValueError,
-        match=rf"^{place} is no whole text cache \({DAMAGES[damage]}.*\); delete this folder, and "
+        match=rf"^{place} is not a complete text cache \({DAMAGES[damage]}.*\); delete this folder, and "
         "the next training writes it again$",
     ):
         open_cache(corpus, letters, never)
@@ -160,7 +160,7 @@ def test_damage_in_any_byte_of_a_header_is_refused(corpus, letters):
         damaged = bytearray(whole)
         damaged[number] ^= 8
         file.write_bytes(damaged)
-        with pytest.raises(ValueError, match="is no whole text cache"):
+        with pytest.raises(ValueError, match="is not a complete text cache"):
             open_cache(corpus, letters, never)
 
 

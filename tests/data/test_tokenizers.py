@@ -126,7 +126,7 @@ def test_the_vocabulary_has_the_size_asked_for_and_the_special_ids(tokenizer):
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
 def test_a_vocabulary_too_large_names_the_largest_that_works(model_type):
     with pytest.raises(
-        ValueError, match=r"^vocab_size 9999 is larger than .*at most \d+; set it to "
+        ValueError, match=r"^vocab_size 9999 is too large .*at most \d+; set it to "
     ) as error:
         Tokenizer.train(SENTENCES, 9999, model_type)
     assert str(error.value).endswith("or less, or use more text")
@@ -139,7 +139,7 @@ def test_a_vocabulary_too_large_names_the_largest_that_works(model_type):
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
 def test_a_vocabulary_too_small_names_the_smallest_that_works(model_type):
     with pytest.raises(
-        ValueError, match=r"^vocab_size 5 does not hold every character of these sen"
+        ValueError, match=r"^vocab_size 5 is too small for the characters of these sen"
     ) as error:
         Tokenizer.train(SENTENCES, 5, model_type)
     assert str(error.value).endswith("or more, or lower character_coverage")
@@ -170,7 +170,7 @@ def test_training_settings_are_checked():
     ):
         Tokenizer.train(SENTENCES, 4)
     with pytest.raises(
-        ValueError, match=r"^character_coverage is 0.5, but must lie within 0.98 and 1.0; 1.0 keeps"
+        ValueError, match=r"^character_coverage is 0.5, but must be between 0.98 and 1.0; 1.0"
     ):
         Tokenizer.train(SENTENCES, 60, character_coverage=0.5)
 
@@ -184,7 +184,7 @@ def test_an_error_in_the_sentences_comes_out_as_it_is():
         Tokenizer.train(broken(), 60)
     with pytest.raises(
         ValueError,
-        match=r"^sentence 2 holds '\\ud800', which is no Unicode character; read the text",
+        match=r"^sentence 2 contains '\\ud800', which is not a Unicode character; read the text",
     ):
         Tokenizer.train(["the dog", "\ud800"], 60)
     with pytest.raises(
@@ -257,7 +257,7 @@ def test_a_text_in_place_of_a_list_of_texts_is_refused(tokenizer):
     ):
         with pytest.raises(
             ValueError,
-            match=r"^sentences come in a list, but this is the text 'the dog'; write \[text",
+            match=r"^sentences must be a list, not the string 'the dog'; pass \[text",
         ):
             use("the dog")
 
@@ -265,7 +265,7 @@ def test_a_text_in_place_of_a_list_of_texts_is_refused(tokenizer):
 def test_encode_refuses_a_sentence_that_is_no_unicode(tokenizer):
     with pytest.raises(
         ValueError,
-        match=r"^sentence 2 holds '\\udcff', which is no Unicode character; read the text",
+        match=r"^sentence 2 contains '\\udcff', which is not a Unicode character; read the text",
     ):
         tokenizer.encode(["the dog", "a\udcff"])
 
@@ -445,9 +445,9 @@ def test_placeholders_are_cut_by_the_fast_operation_too():
 @pytest.mark.parametrize(
     ("symbols", "message"),
     [
-        (["a b"], r"^the symbol 'a b' must be a text without spaces, and none of <pad>, <unk>"),
-        ([""], r"^the symbol '' must be a text without spaces"),
-        (["</s>"], r"^the symbol '</s>' must be a text without .* choose another, such as '⟦1⟧'$"),
+        (["a b"], r"^the symbol 'a b' must be a string without spaces other than <pad>, <unk>"),
+        ([""], r"^the symbol '' must be a string without spaces"),
+        (["</s>"], r"^the symbol '</s>' must be a string .* choose another symbol, such as '⟦1⟧'$"),
         (["⟦1⟧", "⟦1⟧"], r"^the symbol '⟦1⟧' is given twice; list each symbol once$"),
     ],
 )
@@ -457,7 +457,7 @@ def test_symbols_that_cannot_be_pieces_are_refused(symbols, message):
 
 
 def test_a_vocabulary_too_small_for_its_bytes_names_the_smallest_that_works():
-    with pytest.raises(ValueError, match=r"^vocab_size 200 does not hold .* at least 2\d\d; set"):
+    with pytest.raises(ValueError, match=r"^vocab_size 200 is too small .* at least 2\d\d; set"):
         Tokenizer.train(SENTENCES, 200, byte_fallback=True)
 
 
@@ -613,7 +613,7 @@ def test_a_foreign_file_is_refused(tmp_path, content):
     path = tmp_path / "foreign.model"
     path.write_bytes(content)
     message = (
-        "foreign.model: the tokenizer is no whole SentencePiece model "
+        "foreign.model: the tokenizer is not a complete SentencePiece model "
         rf"\({len(content)} bytes\); copy the "
     )
     with pytest.raises(ValueError, match=message):
@@ -629,7 +629,7 @@ def test_every_shorter_part_of_a_model_is_refused(tokenizer):
         *range(pieces_end, len(tokenizer.model), 5003),
         len(tokenizer.model) - 1,
     ]:
-        with pytest.raises(ValueError, match="is no whole SentencePiece model"):
+        with pytest.raises(ValueError, match="is not a complete SentencePiece model"):
             Tokenizer(tokenizer.model[:end])
 
 
@@ -638,7 +638,7 @@ def test_a_model_with_a_damaged_normalizer_is_refused(tokenizer):
     proto.normalizer_spec.precompiled_charsmap = (
         b"\xff\xff\xff\xff" + proto.normalizer_spec.precompiled_charsmap[4:]
     )
-    with pytest.raises(ValueError, match="is no whole SentencePiece model"):
+    with pytest.raises(ValueError, match="is not a complete SentencePiece model"):
         Tokenizer(proto.SerializeToString())
 
 
@@ -648,6 +648,7 @@ def test_a_model_with_other_special_ids_is_refused():
         sentence_iterator=iter(SENTENCES), model_writer=model, vocab_size=60, minloglevel=2
     )
     with pytest.raises(
-        ValueError, match=r"end ids are \(-1, 0, 1, 2\), but must be \(0, 1, 2, 3\); train a tok"
+        ValueError,
+        match=r"SentencePiece model are \(-1, 0, 1, 2\), but must be \(0, 1, 2, 3\); train a tok",
     ):
         Tokenizer(model.getvalue())

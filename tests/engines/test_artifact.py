@@ -31,7 +31,7 @@ def export(folder, **values):
             "is an export of a language model",
         ),
         ({"signatures": {"encode": {}}}, None, "does not accept text; export .* without --no-text"),
-        ({}, 7, "searches with --beam-size 1 and 4; leave out --beam-size 7, or export"),
+        ({}, 7, "only --beam-size 1 and 4; omit --beam-size 7, or export"),
     ],
 )
 def test_an_export_that_cannot_do_it_is_refused(tmp_path, values, beam_size, message):
@@ -59,7 +59,7 @@ def test_a_model_that_changes_during_the_job_is_refused(tmp_path, monkeypatch):
     shutil.rmtree(tmp_path / "1")
     export(tmp_path / "1", quantize="int8")
     monkeypatch.setattr(artifact, "_opened", lambda format, *place: ScriptedEngine(place, 9))
-    with pytest.raises(ArtifactError, match="was changed after the job was begun"):
+    with pytest.raises(ArtifactError, match="has changed since the job began"):
         model.open()
 
 
@@ -77,7 +77,9 @@ def test_other_weights_make_another_model(tiny_run, tmp_path):
     before = find_artifact(run)
     assert find_artifact(tiny_run).digest == before.digest
     (run / "best.weights.h5").unlink()
-    with pytest.raises(FileNotFoundError, match="no validation has been reached; train on"):
+    with pytest.raises(
+        FileNotFoundError, match="no validation has been reached; continue training"
+    ):
         find_artifact(run)
 
 

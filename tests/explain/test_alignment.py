@@ -102,7 +102,7 @@ def test_the_links_of_a_graph_are_those_of_the_layers(translator):
 
 @pytest.mark.parametrize("targets", [[], ["Ja", "Nein"]])
 def test_sources_and_targets_that_make_no_pairs(translator, targets):
-    message = f"1 sources and {len(targets)} targets do not make pairs; pass one for each"
+    message = f"1 sources and {len(targets)} targets cannot be paired; pass one"
     with pytest.raises(ValueError, match=message):
         alignments(translator, ["Yes"], targets)
 
@@ -122,7 +122,7 @@ def test_pharaoh_and_the_error_rate_by_hand():
     assert alignment_error_rate(found, known) == pytest.approx(1 - (2 + 2) / (3 + 4))
     assert alignment_error_rate(known, known) == 0
     assert alignment_error_rate([((0, 1),)], [((1, 0),)]) == 1
-    with pytest.raises(ValueError, match="these alignments have no link"):
+    with pytest.raises(ValueError, match="these alignments have no links"):
         alignment_error_rate([()], [()])
 
 

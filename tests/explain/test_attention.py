@@ -155,7 +155,7 @@ def test_the_package_offers_the_function():
 
 
 def test_blank_sentences_are_refused(translator):
-    with pytest.raises(ValueError, match="a sentence is blank, and there is no attention in it"):
+    with pytest.raises(ValueError, match="a sentence is blank and therefore has no attention"):
         attention(translator, " ")
     with pytest.raises(ValueError, match="a sentence is blank"):
         attention(translator, SENTENCES[0], "")

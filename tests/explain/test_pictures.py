@@ -103,7 +103,8 @@ def test_what_does_not_exist_is_refused_with_what_does(tmp_path, choice, message
 
 def test_unknown_formats_are_refused_with_the_known_ones(tmp_path):
     with pytest.raises(
-        ValueError, match=r"picture.gif does not end in .*; choose .png or .svg or .html"
+        ValueError,
+        match=r"the suffix of .*picture.gif is not supported; choose .png or .svg or .html",
     ):
         draw(EXAMPLE, tmp_path / "picture.gif")
 

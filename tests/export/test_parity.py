@@ -36,7 +36,7 @@ def test_equal_texts_with_nearly_equal_scores_pass():
 def test_one_other_text_or_score_is_refused(found, identical, difference):
     values = measured(found)
     assert values["greedy"]["largest_score_difference"] == pytest.approx(difference)
-    message = f"greedy gave the run's translation for {identical} of 2 samples"
+    message = f"greedy returned the run's translation for {identical} of 2 samples"
     with pytest.raises(ValueError, match=message):
         parity.check(values)
 
@@ -54,8 +54,8 @@ def test_of_several_loaders_the_worst_counts(monkeypatch):
 @pytest.mark.parametrize(
     ("program", "reason"),
     [
-        ("true", "its last line is no answer: ''"),
-        ("echo '[1, 2'", r"its last line is no answer: '\[1, 2'"),
+        ("true", "its last line is not an answer: ''"),
+        ("echo '[1, 2'", r"its last line is not an answer: '\[1, 2'"),
         ("exit 3", "exit code 3"),
         ("echo 'KeyError: lost' >&2; exit 1", "KeyError: lost"),
     ],
@@ -65,5 +65,5 @@ def test_a_process_without_an_answer_is_one_line(program, reason, tmp_path, monk
     python.write_text(f"#!/bin/sh\ncat > /dev/null\n{program}\n")
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
-    with pytest.raises(ValueError, match=f"cannot be run by another process.*: {reason}$"):
+    with pytest.raises(ValueError, match=f"another process cannot run the export.*: {reason}$"):
         parity.ask(tmp_path, [])

@@ -282,7 +282,7 @@ def test_the_check_refuses_what_the_cpp_loader_refuses(translator, tmp_path):
     name = "saved_model.pb"
     digests = {name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()}
     write_manifest(tmp_path, {"format": "saved_model", "digests": digests})
-    with pytest.raises(ValueError, match=r"cannot be run by another process.*ReadVariableOp"):
+    with pytest.raises(ValueError, match=r"another process cannot run the export.*ReadVariableOp"):
         ask(tmp_path, [("encode", {"ids": [[4, 3]]})])
 
 
@@ -538,7 +538,7 @@ def test_an_artefact_that_translates_differently_is_not_kept(tiny_run, tmp_path,
 
     monkeypatch.setattr(writer, "_cast", broken)
     with pytest.raises(
-        ValueError, match=r"gave the run's translation for .* of 32 samples.*is not kept"
+        ValueError, match=r"returned the run's translation for .* of 32 samples.*is deleted"
     ):
         export_model(tiny_run, tmp_path / "new" / "models", with_text=False)
     assert list(tmp_path.iterdir()) == []
@@ -548,7 +548,9 @@ def test_an_unfinished_run_is_not_exported(tiny_run, tmp_path):
     shutil.copytree(tiny_run, tmp_path / "run")
     (tmp_path / "run" / "result.json").unlink()
     for format in ("saved_model", "ctranslate2"):
-        with pytest.raises(ValueError, match=r"not finished: it has no result\.json; go on with"):
+        with pytest.raises(
+            ValueError, match=r"not finished: it has no result\.json; continue with"
+        ):
             export_model(tmp_path / "run", tmp_path / "models", format)
     assert not (tmp_path / "models").exists()
 

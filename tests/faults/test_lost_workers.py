@@ -200,7 +200,7 @@ def test_a_training_on_a_cluster_ends_with_the_same_bits(
         code, messages = process.wait(PATIENCE_SECONDS), Path(f"{run}.messages").read_text()
         if lose is lose_a_worker:
             assert code == 0, messages
-            assert "all workers begin again, as one was lost: " in messages
+            assert "restarting all workers, because one was lost: " in messages
         if lose is lose_the_head and code:
             assert "tfformer: the head of the Ray cluster" in messages
         if lose is stop_the_machine:

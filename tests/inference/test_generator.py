@@ -159,7 +159,7 @@ def test_a_run_of_the_other_kind_is_refused(counting_run, tiny_run):
         "a translation model, for `tfformer translate`",
         "a language model, for `tfformer generate`",
     )
-    with pytest.raises(ValueError, match=f"holds {language}; this needs {translation}"):
+    with pytest.raises(ValueError, match=f"contains {language}; this requires {translation}"):
         Translator.load(counting_run)
-    with pytest.raises(ValueError, match=f"holds {translation}; this needs {language}"):
+    with pytest.raises(ValueError, match=f"contains {translation}; this requires {language}"):
         Generator.load(tiny_run)

@@ -191,7 +191,7 @@ def test_settings_that_make_no_sense(translator):
     with pytest.raises(ValueError, match="top_p=0 must be above 0 and at most 1"):
         translator.sample(["Hello."], seed=1, top_p=0)
     with pytest.raises(
-        ValueError, match="2 sources and 1 targets do not make pairs; pass one for each"
+        ValueError, match="2 sources and 1 targets cannot be paired; pass one target"
     ):
         translator.score(["Hello.", "Yes."], ["Hallo."])
 
@@ -214,7 +214,7 @@ def test_an_unfinished_run_says_what_is_missing(tiny_run, tmp_path):
     shutil.copytree(tiny_run, run, ignore=shutil.ignore_patterns("best.weights.h5"))
     with pytest.raises(
         FileNotFoundError,
-        match=r"has no best.weights.h5 yet: no validation has been reached; train on",
+        match=r"has no best.weights.h5 yet: no validation has been reached; continue",
     ):
         Translator.load(run)
 

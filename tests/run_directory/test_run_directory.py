@@ -158,7 +158,7 @@ def test_a_changed_setting_is_refused(copy, section, changes):
 def test_weights_of_another_model_are_refused(copy):
     run = Run.open(copy)
     seal(run.weights, "a" * 64)
-    with pytest.raises(ValueError, match="it was trained with other settings of the model"):
+    with pytest.raises(ValueError, match="it was trained with other model settings"):
         run.load_model()
 
 
@@ -193,7 +193,7 @@ def test_weights_that_do_not_fit_are_refused_before_a_model_is_built(copy, chang
     edit(copy, "model", **changes)
     run = sign(copy)
     start = time.process_time()
-    with pytest.raises(ValueError, match=r"numbers, where the model has"):
+    with pytest.raises(ValueError, match=r"parameters, but the model has"):
         run.load_model()
     assert time.process_time() - start < 2
 
@@ -207,7 +207,7 @@ def test_weights_that_claim_numbers_which_are_not_in_the_file_are_refused(copy):
         del file[name]
         file.create_dataset(name, shape=shape, dtype="float32", chunks=shape)
     seal(run.weights, run.model_digest)
-    with pytest.raises(ValueError, match=r"not all of its numbers are in it"):
+    with pytest.raises(ValueError, match=r"some of its values are missing"):
         run.load_model()
 
 
@@ -225,7 +225,7 @@ def test_arrays_of_the_models_sizes_but_not_its_shapes_are_refused(copy):
         del file[name]
         file[name] = table[:-1]
         file["surplus"] = table[-1:]
-    with pytest.raises(ValueError, match=r"is damaged or not of this model"):
+    with pytest.raises(ValueError, match=r"is damaged or belongs to another model"):
         sign(copy).load_model()
 
 
@@ -269,7 +269,9 @@ def test_a_full_disk_is_one_line_and_the_old_weights_stay(copy, limit):
 @pytest.mark.parametrize("size", [0, 200])
 def test_where_a_new_run_finds_the_disk_full_there_is_nothing_to_resume(tmp_path, vocabulary, size):
     path, tokenizers = tmp_path / "run", Tokenizers(vocabulary, vocabulary)
-    message = r"cannot be written .*; if the disk is full make room, then run the same command "
+    message = (
+        r"cannot be written .*; if the disk is full, free some space, then run the same command "
+    )
     with limited_files(size), pytest.raises(OSError, match=rf"{message}again$"):
         Run.create(path, Config.from_dict(RECIPE), tokenizers)
     (path / "resume.npz").touch()
@@ -279,7 +281,9 @@ def test_where_a_new_run_finds_the_disk_full_there_is_nothing_to_resume(tmp_path
 
 def test_where_a_run_finds_the_disk_full_it_goes_on_with_resume(copy):
     (copy / "resume.npz").touch()
-    message = r"result.json cannot be written .*too large.*make room, then go on with --resume$"
+    message = (
+        r"result.json cannot be written .*too large.*free some space, then continue with --resume$"
+    )
     with limited_files(1), pytest.raises(OSError, match=message):
         Run.open(copy).finish({"epochs": 1})
 

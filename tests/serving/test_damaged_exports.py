@@ -118,8 +118,11 @@ def test_digests_of_another_form_are_refused(export, capsys, manifest, message):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("../../vocabulary", "names the vocabulary '../../vocabulary', which is none of its files"),
-        ("none.model", "names the vocabulary 'none.model', which is none of its files"),
+        (
+            "../../vocabulary",
+            "names the vocabulary '../../vocabulary', which is not among its files",
+        ),
+        ("none.model", "names the vocabulary 'none.model', which is not among its files"),
         ("fingerprint.pb", "fingerprint.pb"),
     ],
 )

@@ -168,8 +168,8 @@ BAD = {
     "a long number": (b'{"instances": [' + b"9" * 9_999 + b"]}", 400, "out of range"),
     "an empty object": ({}, 400, "either instances or inputs"),
     "both": ({"instances": ["a"], "inputs": ["a"]}, 400, "either instances or inputs"),
-    "no rows": ({"instances": []}, 400, "a list of one or more"),
-    "no list": ({"instances": "a"}, 400, "a list of one or more"),
+    "no rows": ({"instances": []}, 400, "a non-empty list"),
+    "no list": ({"instances": "a"}, 400, "a non-empty list"),
     "an empty column": ({"inputs": {"text": []}}, 400, "1 to 64 rows; this one has 0"),
     "10,000 sentences": ({"instances": ["a"] * 10_000}, 400, "1 to 64 rows; this one has 10000"),
     "a number": ({"instances": [7]}, 400, "input text: 7 must be a string"),
@@ -292,7 +292,7 @@ def float_signature(*names: str) -> Signature:
 
 
 def test_an_input_of_numbers_with_a_point_is_refused():
-    with pytest.raises(RequestError, match="input x is of float32; this server takes strings"):
+    with pytest.raises(RequestError, match="input x has the type float32; this server accepts"):
         tf_serving.read_inputs({"inputs": {"x": [1.0]}}, float_signature("x"))
 
 

@@ -62,7 +62,7 @@ def test_a_stream_may_name_its_model_and_refuses_what_it_cannot():
     assert named == ".A"
     assert no_target == (400, "the field target is missing")
     assert unknown[0] == 400
-    assert "no model's languages are known; serve en-de=MODEL" in unknown[1]
+    assert "no model states its languages; serve it as en-de=MODEL" in unknown[1]
     assert other == (404, "there is no model 'other'; this server has 'mine'")
 
 

@@ -128,7 +128,7 @@ def test_a_file_that_is_replaced_all_the_time_is_an_error(bucket, object_store):
     folder = RemoteFolder(object_store.bucket(f"{bucket}-of-a", {"a": b"old"}))
     contents = (b"%d" % n for n in itertools.count())
     replace_when_read(object_store, f"{bucket}-of-a", "a", contents)
-    with pytest.raises(OSError, match="/a is replaced all the time; try again"):
+    with pytest.raises(OSError, match="/a was replaced during every download; try again"):
         folder.pull()
 
 

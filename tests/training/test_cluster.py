@@ -35,9 +35,9 @@ def cluster(jobs: object, kind: object = "worker", index: object = 0) -> str:
         ("", "TF_CONFIG is not set; set it in each process, for example to {"),
         ("{", "TF_CONFIG is not JSON"),
         ("[" * 100_000, "TF_CONFIG is not JSON"),
-        ("[]", "must read like {"),
-        (cluster([]), "must read like {"),
-        (cluster({"worker": ["a:1"]}, index="0"), "must read like {"),
+        ("[]", "must look like {"),
+        (cluster([]), "must look like {"),
+        (cluster({"worker": ["a:1"]}, index="0"), "must look like {"),
         (cluster({"worker": ["a:1"], "ps": ["b:2"]}), "names the job 'ps'; only chief and worker"),
         (cluster({"worker": "a:1"}), "has 'a:1' as its worker; use a list of host:port"),
         (cluster({"worker": ["a"]}), "use a list of host:port"),
@@ -45,9 +45,15 @@ def cluster(jobs: object, kind: object = "worker", index: object = 0) -> str:
         (cluster({"worker": ["a:65536"]}), "use a list of host:port"),
         (cluster({"worker": ["a:1"], "chief": ["b:1", "c:1"]}), "has 2 chiefs; use at most one"),
         (cluster({"worker": ["a:1", "a:1"]}), "names an address twice"),
-        (cluster({"worker": ["a:1"]}, index=1), "this is 'worker' 1, which its cluster has not"),
+        (
+            cluster({"worker": ["a:1"]}, index=1),
+            "this process is 'worker' 1, which is not in its cluster",
+        ),
         (cluster({"worker": ["a:1"]}, index=-1), "this is 'worker' -1, which"),
-        (cluster({"worker": ["a:1"]}, "chief"), "this is 'chief' 0, which its cluster has not"),
+        (
+            cluster({"worker": ["a:1"]}, "chief"),
+            "this process is 'chief' 0, which is not in its cluster",
+        ),
     ],
 )
 def test_a_tf_config_that_names_no_worker_is_refused(monkeypatch, value, message):
@@ -87,7 +93,10 @@ def test_each_worker_names_the_same_difference():
 @pytest.mark.parametrize(
     ("number", "message"),
     [
-        (0, r"worker 1 \(.*\) did not come within 0.02 minutes \(training.wait_minutes\); start"),
+        (
+            0,
+            r"worker 1 \(.*\) did not connect within 0.02 minutes \(training.wait_minutes\); start",
+        ),
         (1, r"worker 0 \(.*\) did not answer within 0.02 minutes \(training.wait_minutes\); start"),
     ],
 )
@@ -137,7 +146,7 @@ def test_a_stranger_that_speaks_slowly_is_not_heard_for_long(monkeypatch):
         chief = threads.submit(Cluster(addresses, 0).gathered, {}, 0.02)
         stranger = threads.submit(speak_slowly, int(addresses[0].rpartition(":")[2]))
         began = time.monotonic()
-        with pytest.raises(WorkerLostError, match="did not come"):
+        with pytest.raises(WorkerLostError, match="did not connect"):
             chief.result(30)
         assert time.monotonic() - began < 3
         stranger.result(30)
@@ -150,7 +159,7 @@ def test_a_silent_stranger_is_not_heard_for_long(monkeypatch):
         chief = threads.submit(Cluster(addresses, 0).gathered, {}, 0.02)
         with (
             called(int(addresses[0].rpartition(":")[2])),
-            pytest.raises(WorkerLostError, match="did not come"),
+            pytest.raises(WorkerLostError, match="did not connect"),
         ):
             chief.result(3)
 
@@ -186,7 +195,7 @@ def test_a_port_that_is_taken_is_named():
     with (
         socket.create_server(("", port)),
         pytest.raises(
-            OSError, match=rf"worker 0 \({addresses[0]}\) cannot listen at its port \(Add"
+            OSError, match=rf"worker 0 \({addresses[0]}\) cannot listen on its port \(Add"
         ),
     ):
         Cluster(addresses, 0).gathered({}, 0.02)

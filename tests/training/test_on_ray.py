@@ -42,7 +42,7 @@ def test_a_mistake_is_one_line(tmp_path, capsys, options, message):
 def test_all_gpus_of_one_machine_need_no_cluster(tmp_path, capsys):
     words = command(tmp_path, "--ray", "local")[:-1]
     assert main([*words, "training.strategy=mirrored"]) == 2
-    assert "--ray does not go with training.strategy=mirrored" in capsys.readouterr().err
+    assert "--ray cannot be combined with training.strategy=mirrored" in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def cluster(monkeypatch):
 
 
 def test_more_workers_than_processors_are_refused(cluster, tmp_path):
-    with pytest.raises(ValueError, match="--workers 3 is more than the 2 processors"):
+    with pytest.raises(ValueError, match="--workers 3 exceeds the 2 processors"):
         training.train_on_ray("local", 3, CONFIG, str(tmp_path))
 
 
@@ -91,9 +91,9 @@ def test_another_run_is_not_continued(cluster, tmp_path):
         (
             ray.exceptions.RayTaskError("fit", "", WorkerLostError("worker 1 is gone")),
             WorkerLostError,
-            "3 times in a row a worker was lost before an epoch had ended (worker 1 is gone); see",
+            "a worker was lost 3 times in a row before an epoch ended (worker 1 is gone); check",
         ),
-        (ray.exceptions.ActorDiedError(), WorkerLostError, "3 times in a row a worker was"),
+        (ray.exceptions.ActorDiedError(), WorkerLostError, "a worker was lost 3 times"),
     ],
 )
 def test_a_failure_is_one_line_and_ends_each_job(
@@ -179,7 +179,7 @@ def losing(run, calls, epochs):
 def test_losses_without_an_epoch_between_them_end_the_training(cluster, monkeypatch, tmp_path):
     calls = []
     monkeypatch.setattr(training, "_trained", losing(tmp_path, calls, [0] * 9))
-    message = r"3 times in a row a worker was lost before an epoch .*run the same command again$"
+    message = r"a worker was lost 3 times in a row before an epoch .*run the same command again$"
     with pytest.raises(WorkerLostError, match=message):
         training.train_on_ray("local", 2, CONFIG, str(tmp_path), init_from="runs/first")
     assert calls == [(False, "runs/first")] * 3
@@ -199,7 +199,7 @@ def test_a_training_that_comes_forward_may_lose_many_workers(cluster, monkeypatc
     )
     assert result == {"epochs": 7}
     assert calls == [(False, "runs/first")] * 3 + [(True, None)] * 4
-    assert lines == ["all workers begin again, as one was lost: worker 1 is gone"] * 6
+    assert lines == ["restarting all workers, because one was lost: worker 1 is gone"] * 6
 
 
 def held_after_a_loss(calls, times):
@@ -228,7 +228,9 @@ def test_the_wait_for_a_held_folder_ends(cluster, monkeypatch, tmp_path):
     monkeypatch.setattr(training, "RETRY_SECONDS", 0.01)
     monkeypatch.setattr(training, "SECONDS_TO_DIE", 0.1)
     monkeypatch.setattr(training, "_trained", held_after_a_loss([], 10**6))
-    with pytest.raises(BlockingIOError, match=r"is being written; waited 0\.1 seconds for the end"):
+    with pytest.raises(
+        BlockingIOError, match=r"is being written; waited 0\.1 seconds for the lost"
+    ):
         training.train_on_ray("local", 2, CONFIG, str(tmp_path))
 
 

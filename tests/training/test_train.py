@@ -459,7 +459,7 @@ def test_init_from_refuses_another_model(corpus, whole, tmp_path):
     values["model"]["d_ff"] = 32
     with pytest.raises(
         ValueError,
-        match=r"the recipe's model is not that of .*; leave out the .* section 'model'",
+        match=r"the recipe's model differs from the model of .*; omit the section 'model'",
     ):
         train(Config.from_dict(values), tmp_path / "run", init_from=whole, report=silent)
     assert not (tmp_path / "run").exists()
@@ -553,7 +553,7 @@ def test_a_translators_encoder_starts_from_a_language_model_of_the_source(
         (
             "model",
             {"d_ff": 32},
-            r"the recipe's model is not that of .* \(only dropout, architecture, num_decoder",
+            r"the recipe's model differs from the model of .* \(only dropout, architecture, num_decoder",
         ),
     ],
 )
@@ -568,7 +568,7 @@ def test_an_encoder_that_does_not_fit_is_refused(corpus, tmp_path, section, chan
 
 
 def test_a_language_model_does_not_start_from_a_translator(corpus, whole, tmp_path):
-    with pytest.raises(ValueError, match=r"the recipe's model is not that of .*whole"):
+    with pytest.raises(ValueError, match=r"the recipe's model differs from the model of .*whole"):
         train(language_model(corpus), tmp_path / "run", init_from=whole, report=silent)
 
 
@@ -665,7 +665,7 @@ def test_resume_refuses_another_text_and_an_end_without_validation(corpus, tmp_p
     epochs = [{"epoch": n, "step": 8 * n, "minutes": 0.1 * n, "loss": 3.0} for n in (1, 2)]
     run.save_resume_state(training._compiled_model(config, text, Workers()), epochs)
     with pytest.raises(
-        ValueError, match=r"the recipe ends .*run before its first validation; allow more epochs"
+        ValueError, match=r"with this recipe, .*run ends before its first validation; allow more"
     ):
         train(
             config_for(corpus, epochs=2, validate_every=4),
@@ -676,7 +676,9 @@ def test_resume_refuses_another_text_and_an_end_without_validation(corpus, tmp_p
     with pytest.raises(ValueError, match=r"leave out --init-from"):
         train(config, tmp_path / "run", resume=True, init_from=tmp_path / "run", report=silent)
     Run.create(run.path, config, run.tokenizers, "digest of another text")
-    with pytest.raises(ValueError, match=r"the training text is not the one that .*run began with"):
+    with pytest.raises(
+        ValueError, match=r"the training text differs from the text that .*run began"
+    ):
         train(config, tmp_path / "run", resume=True, report=silent)
 
 
@@ -699,7 +701,7 @@ def printed(corpus, tmp_path_factory) -> list[str]:
 @pytest.mark.slow
 def test_what_is_dropped_and_padded_is_reported(printed):
     text = "\n".join(printed)
-    assert "for a side of more than 8 tokens" in text
+    assert "because a side exceeds 8 tokens" in text
     assert "% padding" in text
 
 
@@ -722,7 +724,7 @@ def test_no_bleu_at_all_is_worth_a_warning(printed):
     [
         (
             lambda run: (run / "config.json").write_text("{}"),
-            r"already holds a run; add --resume \(in Python resume=True\) to go on with it",
+            r"already holds a run; add --resume \(in Python resume=True\) to continue it",
         ),
         (
             lambda run: (run / "notes.txt").write_text("mine"),

@@ -18,7 +18,7 @@ WITHOUT_WEIGHTS = [
     *("special_tokens_map.json", "vocab.json", "target_vocab.json", "sentencepiece.bpe.model"),
     *("*.spm", "*.yml"),
 ]
-WEIGHTS = [  # the first that a model has is enough
+WEIGHTS = [  # alternatives; the first that a model has is downloaded
     ["model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json"],
     ["pytorch_model.bin", "pytorch_model-*-of-*.bin", "pytorch_model.bin.index.json"],
     ["*.npz"],
@@ -27,7 +27,7 @@ WEIGHTS = [  # the first that a model has is enough
 
 
 def is_hub_name(model: str | Path) -> bool:
-    """Return whether a name is a model of the hub: one slash, and no such file or folder.
+    """Return whether a name looks like a hub model: one slash, and no file or folder of that name.
 
     Example:
         >>> is_hub_name("Helsinki-NLP/opus-mt-en-de"), is_hub_name("opus-mt-en-de")
@@ -59,7 +59,8 @@ def fetch_model(name: str, revision: str | None = None) -> Path:
             if any(file for pattern in patterns for file in folder.glob(pattern)):
                 return folder
     raise ValueError(
-        f"{name} has no weights that can be imported; they are .safetensors, .bin, .npz"
+        f"{name} has no weights that can be imported; supported files are .safetensors, .bin and "
+        ".npz"
     )
 
 
@@ -67,8 +68,8 @@ def _check_kind(name: str, folder: Path) -> None:
     kind = optional_object(folder / "config.json").get("model_type", "marian")
     if kind not in KINDS:
         raise ValueError(
-            f"{name} is a model of the kind {kind!r}; the kinds that can be imported are "
-            f"{' and '.join(KINDS)} (M2M100 and NLLB), and Marian's .npz and .bin"
+            f"{name} has the model_type {kind!r}; supported are {' and '.join(KINDS)} (M2M100 and "
+            "NLLB), and Marian's .npz and .bin files"
         )
 
 
@@ -85,8 +86,8 @@ def _one_line_errors(name: str, revision: str | None) -> Iterator[None]:
         ) from None
     except errors.RepositoryNotFoundError:
         raise ValueError(
-            f"{name} is neither a folder nor a zip nor a model of {constants.ENDPOINT}; correct "
-            "the name, or set HF_TOKEN for a private model"
+            f"{name} is not a folder, a zip file or a model on {constants.ENDPOINT}; correct the "
+            "name, or set HF_TOKEN for a private model"
         ) from None
     except errors.RevisionNotFoundError:
         raise ValueError(
@@ -105,5 +106,5 @@ def _one_line_errors(name: str, revision: str | None) -> Iterator[None]:
         ) from None
     except httpx2.HTTPError as error:
         raise ConnectionError(
-            f"the download of {name} broke off ({type(error).__name__}); try again"
+            f"the download of {name} was interrupted ({type(error).__name__}); try again"
         ) from None

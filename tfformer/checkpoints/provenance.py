@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from tfformer.run_directory import Run
 
 DIGEST = "digest"  # SHA-256 of all other keys
-NOT_STATED = "not stated; ask where the model is from"
+NOT_STATED = "not stated; ask the publisher of the model"
 CARD_HEAD = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
-LONGEST_CARD = 100_000  # characters that are looked at
+LONGEST_CARD = 100_000  # maximum characters to read
 DOWNLOADS = Path(".cache", "huggingface", "download")
-NOTE = ".metadata"  # behind a file's name: the commit, the file's digest and the time, one per line
+NOTE = ".metadata"  # suffix of a file with commit, digest and time, one per line
 LIST = "SHA256SUMS"
 STATED = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")  # Git's SHA-1 of a file, or SHA-256
 LISTED = re.compile(r"(?P<digest>[0-9a-fA-F]{64}) [ *](?:\./)?(?P<name>.+)")
@@ -92,7 +92,7 @@ def licence(folder: Path) -> str:
     """Return the licence of a model.
 
     README.md may begin with YAML that names a `license`, as on the Hugging Face hub. Otherwise the
-    first line of a file such as LICENSE counts.
+    first line of a file such as LICENSE is returned.
     """
     card = folder / "README.md"
     if card.is_file() and (stated := _licence_of_card(_beginning(card))):
@@ -105,7 +105,7 @@ def licence(folder: Path) -> str:
 
 
 def _licence_of_card(text: str) -> str:
-    """Return the licence in the head of a model card; an empty text without one."""
+    """Return the licence in the head of a model card; an empty string without one."""
     head = CARD_HEAD.match(text)
     try:
         values = yaml.load(head[1], yaml.CBaseLoader) if head else None
@@ -114,7 +114,7 @@ def _licence_of_card(text: str) -> str:
     if not isinstance(values, dict):
         return ""
     stated = values.get("license", values.get("licence"))
-    if stated == "other":  # than the hub's list; another key has its name
+    if stated == "other":  # not in the hub's list; license_name states it
         stated = values.get("license_name", stated)
     names = stated if isinstance(stated, list) else [stated]
     return ", ".join(name.strip() for name in names if isinstance(name, str))
@@ -128,8 +128,8 @@ def _beginning(path: Path) -> str:
 def check_stated_digests(folder: Path) -> None:
     """Raise ValueError if a file does not match the digest that came with it.
 
-    Digests are stated by the notes that `huggingface_hub` leaves in a folder, by its cache, where
-    a file is a link to blobs/DIGEST, and by a list of the program `sha256sum`.
+    Digests come from the notes that `huggingface_hub` leaves in a folder, from its cache, where a
+    file is a link to blobs/DIGEST, and from a list written by `sha256sum`.
     """
     for file, digest, remedy in _stated_digests(folder):
         if digest not in _digests(file, len(digest)):
@@ -140,7 +140,7 @@ def check_stated_digests(folder: Path) -> None:
 
 
 def _stated_digests(folder: Path) -> Iterator[tuple[Path, str, str]]:
-    """Yield files with their digests and the remedy for somebody who changed one on purpose."""
+    """Yield files with their digests and the remedy for a file that was changed on purpose."""
     for path in sorted(folder.iterdir()):
         blob = path.resolve()
         is_cached = path.is_symlink() and blob.is_file() and blob.parent.name == "blobs"
@@ -160,10 +160,10 @@ def _stated_digests(folder: Path) -> Iterator[tuple[Path, str, str]]:
 
 
 def _digests(file: Path, digits: int) -> list[str]:
-    """Return the digests of a file that have so many digits.
+    """Return the possible digests of a file with `digits` hexadecimal digits.
 
-    Git's is the SHA-1 of the file behind a head with its size; some mirrors of the hub state the
-    SHA-1 of the file alone.
+    Git's digest is the SHA-1 of a header with the size, followed by the file; some mirrors of the
+    hub state the SHA-1 of the file alone.
     """
     if digits == 64:
         return [file_digest(file)]

@@ -1,10 +1,9 @@
-"""Another toolkit's vocabulary, read and checked.
+"""Read and check another toolkit's vocabulary.
 
-Its tokens get the ids of this package. Here padding, the unknown token, the start and the end have
-the ids 0 to 3 in every vocabulary (`tfformer/special_ids.py`), so that masks, search and exports
-need no settings. Elsewhere they are anywhere, and Marian has neither padding nor a start. So a
-model's rows are put into another order when it comes in, and back into the old one when it goes
-out.
+An import renumbers its tokens. In tfformer, padding, unknown, start and end have the ids 0 to 3 in
+every vocabulary (`tfformer/special_ids.py`), so that masks, search and exports need no settings. In
+other toolkits these ids vary, and Marian has neither a padding nor a start token. An import
+therefore reorders the rows of a model's tables, and an export restores the original order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,9 +25,9 @@ SPECIAL = 4  # rows that every vocabulary of this package begins with
 
 @dataclass(frozen=True)
 class RowOrder:
-    """Which row of a foreign table each row here is."""
+    """The foreign row for each row of a table in this package."""
 
-    rows: tuple[int | None, ...]  # the foreign id of each id here; None if there is no such row
+    rows: tuple[int | None, ...]  # the foreign id of each id of this package; None if it has none
     foreign_size: int  # the number of foreign rows
 
     @classmethod
@@ -38,8 +37,8 @@ class RowOrder:
         """Return the order that puts the special rows first; the other rows keep their order.
 
         Arguments are foreign ids. Without a `start` token, translations begin with a zero
-        embedding. There is one more row for the start and for padding if they have no token of
-        their own.
+        embedding. Padding and start each get an additional row if the foreign vocabulary has no
+        token for them.
 
         Example:
             >>> RowOrder.of(5, unknown=1, end=0, pad=4, start=4).rows
@@ -65,7 +64,7 @@ class RowOrder:
     def give_back(self, table: np.ndarray) -> np.ndarray:
         """Return a table (V,) or (V, D) in the foreign order.
 
-        Where start and padding are one foreign row, the start's vector wins: the model reads it.
+        If start and padding share a foreign row, it gets the start's vector, which the model reads.
         """
         foreign = np.zeros((self.foreign_size, *table.shape[1:]), table.dtype)
         for here in [PAD_ID, START_ID, *range(SPECIAL, len(self.rows)), UNKNOWN_ID, END_ID]:
@@ -76,7 +75,7 @@ class RowOrder:
     def pieces(self, foreign: Sequence[str]) -> list[str]:
         """Return the tokens in the order of this package.
 
-        The added rows get a name that is no foreign token.
+        Added rows get names that are not foreign tokens.
         """
         taken = set(foreign)
         pieces = [_free_name(PAD, taken), UNKNOWN, _free_name(START, taken), END]
@@ -88,7 +87,7 @@ class RowOrder:
 
 
 def renumbered(words: Sequence[Sequence[int]], ids: Mapping[int, int]) -> list[list[int]]:
-    """Return words by the ids of another vocabulary, without words that it cannot spell."""
+    """Convert words to the ids of another vocabulary, dropping words that it cannot represent."""
     return [[ids[number] for number in word] for word in words if ids.keys() >= set(word)]
 
 
@@ -102,7 +101,8 @@ def read_vocabulary(path: Path) -> list[str]:
     """Return the tokens of a vocabulary file, by id.
 
     The file is `.json` (token -> id), `.yml` or `.yaml` (the same, as Marian writes it) or `.spm`
-    (SentencePiece's own ids). ValueError: ids are missing or doubled, or the file cannot be read.
+    (SentencePiece's own ids). ValueError is raised if ids are missing or duplicate, or if the file
+    cannot be read.
     """
     if not path.is_file():
         raise ValueError(f"{path} is missing; copy the whole folder of the checkpoint")
@@ -124,7 +124,7 @@ def _read_yaml(path: Path) -> dict[str, int | str]:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ValueError(
-            f"{path} is no vocabulary in YAML ({reason}); copy the file again"
+            f"{path} is not a YAML vocabulary ({reason}); copy the file again"
         ) from None
     if not isinstance(ids, dict):
         raise ValueError(f"{path} must contain tokens and ids, such as 'house: 7'")
@@ -141,15 +141,17 @@ def by_id(ids: Mapping[str, object], path: Path) -> list[str]:
     pieces: dict[int, str] = {}
     for piece, number in ids.items():
         if type(number) is not int or number < 0:
-            raise ValueError(f"{path}: {piece!r} has the id {number!r}, which is no number from 0")
+            raise ValueError(
+                f"{path}: {piece!r} has the id {number!r}, which is not an integer of at least 0"
+            )
         if number in pieces:
             raise ValueError(f"{path}: {pieces[number]!r} and {piece!r} have the same id {number}")
         pieces[number] = piece
     for number in range(len(pieces)):
         if number not in pieces:
             raise ValueError(
-                f"{path}: no token has the id {number}, though the last is {max(pieces)}; ids must "
-                "be 0, 1, 2, ... without a hole"
+                f"{path}: no token has the id {number}, although the largest id is {max(pieces)}; "
+                "ids must be 0, 1, 2, ... without gaps"
             )
     return [pieces[number] for number in range(len(pieces))]
 
@@ -159,9 +161,9 @@ def special_order(
 ) -> RowOrder:
     """Return the order of a vocabulary whose special tokens are known by name.
 
-    `start` is the id that a translation begins with; None for padding's, or for a zero embedding
-    in a vocabulary without padding, such as Marian's. ValueError: a special token is missing, or
-    `start` is no id.
+    `start` is the id that a translation begins with. None means the padding id or, in a vocabulary
+    without padding such as Marian's, a zero embedding. ValueError is raised if a special token is
+    missing or `start` is not an id.
     """
     rows = {piece: number for number, piece in enumerate(pieces)}
     for name in (END, UNKNOWN, PAD)[: 2 + has_pad]:
@@ -170,7 +172,7 @@ def special_order(
     pad = rows[PAD] if has_pad else None
     first = pad if start is None else start
     if first is not None and (type(first) is not int or not 0 <= first < len(pieces)):
-        raise ValueError(f"decoder_start_token_id {first!r} is no id of {file}; correct it")
+        raise ValueError(f"decoder_start_token_id {first!r} is not an id in {file}; correct it")
     return RowOrder.of(len(pieces), unknown=rows[UNKNOWN], end=rows[END], pad=pad, start=first)
 
 
@@ -179,7 +181,7 @@ def read_sentencepiece(path: Path) -> bytes:
     if not path.is_file():
         raise ValueError(
             f"{path} is missing; copy the whole folder (models with source.bpe have no "
-            "SentencePiece and cannot be imported)"
+            "SentencePiece model and cannot be imported)"
         )
     content = path.read_bytes()
     parse_sentencepiece(content, str(path))
@@ -187,7 +189,7 @@ def read_sentencepiece(path: Path) -> bytes:
 
 
 def check_segmentation(model: bytes, file: Path, vocabulary: Sequence[str]) -> None:
-    """Raise ValueError unless a SentencePiece model and a vocabulary belong to one model.
+    """Raise ValueError unless a SentencePiece model and a vocabulary belong together.
 
     A vocabulary may lack pieces that do not occur in its training text.
     """

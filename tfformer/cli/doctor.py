@@ -25,8 +25,8 @@ FORMATS = {  # format -> extras that an export needs
     "hugging_face": ("tensorflow",),
     "marian": ("tensorflow",),
 }
-DEVELOPMENT = ("bench", "docs", "multi30k", "test")  # extras that are no user's
-SECONDS = 0.3  # length of each measurement
+DEVELOPMENT = ("bench", "docs", "multi30k", "test")  # extras that users do not need
+SECONDS = 0.3  # length per measurement
 SIZES = {"processor": 1024, "GPU": 8192}  # rows and columns of the matrices
 
 
@@ -35,7 +35,8 @@ SIZES = {"processor": 1024, "GPU": 8192}  # rows and columns of the matrices
 def doctor(as_json: bool) -> None:
     """Report versions, devices and extras, and what is missing.
 
-    It measures the speed of bfloat16 beside float32, and names the formats that can be exported.
+    It also measures the speed of bfloat16 relative to float32, and lists the available export
+    formats.
     """
     report = _report()
     print(json.dumps(report, indent=1) if as_json else "\n".join(_lines(report)))
@@ -91,13 +92,13 @@ def _import_error() -> str | None:
 
     try:
         import_tensorflow()
-    except Exception as error:  # a broken installation may raise any
+    except Exception as error:  # a broken installation may raise any exception
         return " ".join(f"{type(error).__name__}: {error}".split())
     return None
 
 
 def _driver() -> str | None:
-    """Return the first line about the driver of NVIDIA's GPUs."""
+    """Return the first line about the NVIDIA GPU driver."""
     return NVIDIA_DRIVER.read_text().splitlines()[0] if NVIDIA_DRIVER.exists() else None
 
 
@@ -147,7 +148,7 @@ def _missing(package: str, extra: str) -> list[str]:
 
 
 def _remedy(name: str, extras: dict[str, list[str]]) -> str | None:
-    """Return the command that makes a format available; None for a format that is."""
+    """Return the command that makes a format available; None if it already is."""
     lacking = [extra for extra in FORMATS[name] if extras.get(extra, [extra])]
     if lacking:
         return _install(",".join(lacking))

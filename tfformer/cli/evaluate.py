@@ -1,4 +1,4 @@
-"""The verbs `evaluate` and `score`."""
+"""The commands `evaluate` and `score`."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 SCORE_HELP = """\b
 Each line has three columns, separated by tabs:
-  log-probability of the translation given its source, in nats
-  number of tokens of the translation with the end token; 0 if the source is blank
-  perplexity, e to the mean negative log-probability of a token; nan without tokens
+  log-probability of the translation given its source, in nats number of tokens of the translation
+  with the end token; 0 if the source is blank perplexity, exp of the mean negative log-probability
+  per token; nan without tokens
 
 A line of JSON about the whole text goes to standard error.
 """
@@ -77,7 +77,7 @@ def evaluate(
         line = "BLEU {bleu:.2f}, chrF {chrf:.2f} on {sentences} sentences"
     else:
         if references:
-            raise ValueError(f"{run} is a language model and takes no --reference")
+            raise ValueError(f"{run} is a language model and does not accept --reference")
         measured = _evaluate_language_model(opened, source)
         line = "{bits_per_byte:.4f} bits per byte on {sentences} sentences"
     print(line.format(**measured))

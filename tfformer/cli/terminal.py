@@ -1,4 +1,4 @@
-"""The terminal: prompt, progress and output files of the verbs."""
+"""The prompt, the progress lines and the output files of the commands."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def load_tensorflow() -> None:
 
 
 def open_closed_streams() -> None:
-    """Let a standard stream that the caller has closed, as some daemons do, be empty."""
+    """Open standard streams that the caller has closed, as some daemons do, on os.devnull."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
@@ -45,7 +45,7 @@ def input_lines(path: str | None) -> Iterator[str]:
 
 
 def input_document(path: str | None, format: str) -> tuple[Iterator[str], str]:
-    """The text of a document in the encoding that it declares, and that encoding.
+    """Return a document's text, decoded as the document declares, and the encoding to write.
 
     Raises:
         ValueError: The document is not in that encoding.
@@ -64,16 +64,13 @@ def input_document(path: str | None, format: str) -> tuple[Iterator[str], str]:
         return iter([content.decode(encoding.read)]), encoding.write
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{name} declares {encoding.write}, but is not in it at byte {error.start + 1}; "
-            "correct the declaration"
+            f"{name} declares {encoding.write}, but byte {error.start + 1} is not valid in this "
+            "encoding; correct the declaration"
         ) from None
 
 
 def typed_lines() -> Iterator[str]:
-    """The lines that a person types, each after a prompt.
-
-    They end with an empty line or Ctrl-D.
-    """
+    """Yield the lines that a user types at a prompt. An empty line or Ctrl-D ends the input."""
     from tfformer.data.sources import lines
 
     typed = lines(sys.stdin.buffer, "standard input")
@@ -81,7 +78,7 @@ def typed_lines() -> Iterator[str]:
         print(PROMPT, end="", file=sys.stderr, flush=True)
         line = next(typed, None)
         if line is None:
-            print(file=sys.stderr)  # Ctrl-D leaves the cursor behind the prompt
+            print(file=sys.stderr)  # Ctrl-D leaves the cursor after the prompt
         if not line or line.isspace():
             return
         yield line
@@ -104,7 +101,7 @@ def check_new_file(path: str | None) -> None:
 
 @contextlib.contextmanager
 def output_file(path: str | None) -> Iterator[TextIO]:
-    """Yield a file that appears whole when the block ends well, or standard output.
+    """Yield a file that appears only if the block succeeds, or standard output.
 
     An existing file is an error.
     """
@@ -127,12 +124,12 @@ def counted(number: int, noun: str) -> str:
 
 
 class _Bar:
-    """A line of the terminal that `with` ends."""
+    """A terminal line that the end of the `with` block closes."""
 
     def __init__(self, **options: Any) -> None:
         from tqdm import tqdm
 
-        tqdm.monitor_interval = 0  # no thread: workers are forked beside it
+        tqdm.monitor_interval = 0  # no monitor thread, because workers are forked
         self._bar: tqdm[NoReturn] = tqdm(file=sys.stderr, smoothing=0, **options)
 
     def __enter__(self) -> Self:
@@ -145,8 +142,8 @@ class _Bar:
 class Progress(_Bar):
     """The number of lines done and their rate, in one line of the terminal.
 
-    Nothing is shown if standard error is no terminal, nor if the output goes to the terminal: the
-    two would mix.
+    Nothing is shown if standard error is not a terminal, or if the output goes to the terminal,
+    where the two would mix.
     """
 
     def __init__(self, output: TextIO | None = None) -> None:
@@ -170,7 +167,7 @@ class CorpusProgress(_Bar):
         super().__init__(total=self._size, disable=is_hidden, bar_format=SHARE)
 
     def show(self, counts: Counts) -> None:
-        """Show what is done so far."""
+        """Show the progress so far."""
         seconds = max(self._bar.format_dict["elapsed"], 1e-9)
         rates = f"{counts.lines / seconds:,.0f} lines/s, {counts.tokens / seconds:,.0f} tokens/s"
         self._bar.set_postfix_str(f"{counts.lines:,} lines, {rates}", refresh=False)

@@ -1,7 +1,7 @@
 """The parts of a corpus, and the folder of their translations.
 
-A part is a file of one sentence a line. Its translation has the same name in another folder, and
-appears whole or not at all; so whatever is there is done.
+A part is a file with one sentence per line. Its translation has the same name in another folder and
+is written completely or not at all, so a translation that exists is complete.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tfformer.storage.small_files import parse_json, read_text
 from tfformer.storage.whole_files import TEMPORARY, check_regular, locked, write_text
 
 JOB = "translation.json"  # in the folder of the translations: the model and its settings
-LOCK = ".lock"  # beside it, while a command translates
-BAD_LINES = ".bad.tsv"  # behind the name of a translation: the lines that were set aside
+LOCK = ".lock"  # in the same folder, while a command translates
+BAD_LINES = ".bad.tsv"  # suffix of the file that lists the untranslatable lines
 
 
 class Part(NamedTuple):
@@ -32,12 +32,12 @@ class Part(NamedTuple):
 
     @property
     def bad_lines(self) -> Path:
-        """The file with the numbers of the lines that were set aside."""
+        """The file with the numbers of the lines that could not be translated."""
         return self.output.with_name(self.output.name + BAD_LINES)
 
     @property
     def is_done(self) -> bool:
-        """Whether its translation is there, and so whole."""
+        """Whether its translation exists, and therefore is complete."""
         return self.output.is_file()
 
 
@@ -48,8 +48,8 @@ def find_parts(pattern: str, folder: str | Path) -> list[Part]:
 
     Raises:
         FileNotFoundError: There is no such file, or a link is broken.
-        ValueError: A file is a device, two have the same name, one would be its own translation, or
-            one has the name of a job's own file.
+        ValueError: A file is a device, two files have the same name, a file would be its own
+            translation, or a file has a name that the job itself uses.
 
     Example:
         >>> find_parts("no/such/*.gz", "out")
@@ -65,7 +65,7 @@ def find_parts(pattern: str, folder: str | Path) -> list[Part]:
     for source in sources:
         check_regular(source)
         if not source.exists():
-            raise FileNotFoundError(f"{source}: there is no such file, or its link leads nowhere")
+            raise FileNotFoundError(f"{source} does not exist, or its link is broken")
         if source.name in (JOB, LOCK) or source.name.endswith(BAD_LINES):
             raise ValueError(
                 f"{source} has the name of a file that a job writes beside its translations; "
@@ -85,7 +85,7 @@ def find_parts(pattern: str, folder: str | Path) -> list[Part]:
 
 @contextmanager
 def job_folder(folder: str | Path, settings: Mapping[str, Any]) -> Iterator[None]:
-    """Hold the folder of the translations for the block; create it if it is missing.
+    """Lock the folder of the translations for the block; create it if it is missing.
 
     `settings` are everything that determines a translation, as plain JSON values; those of a job
     that has not translated anything are replaced.
@@ -99,7 +99,7 @@ def job_folder(folder: str | Path, settings: Mapping[str, Any]) -> Iterator[None
     if job.exists() and not job.is_dir():
         raise FileExistsError(f"{job} is a file, not a folder; choose another --output")
     job.mkdir(parents=True, exist_ok=True)
-    with locked(job / LOCK, f"another command translates into {job}; wait for its end"):
+    with locked(job / LOCK, f"another command is translating into {job}; wait until it ends"):
         _begin_job(job, dict(settings))
         yield
 
@@ -127,6 +127,6 @@ def _settings(job: Path) -> Any:
         return parse_json(read_text(job))
     except ValueError as error:
         raise ValueError(
-            f"{job} is damaged ({error}), so nobody knows the model of the translations beside it; "
+            f"{job} is damaged ({error}), so the model of the translations beside it is unknown; "
             "choose another --output"
         ) from None

@@ -1,6 +1,7 @@
 """Parts translated by several workers, and the rules for workers that die.
 
-A worker that dies begins again, and any free one begins its part again; the others go on.
+A worker that dies is restarted, and any free worker starts its part again; the other workers
+continue.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from tfformer.corpora.translation import Counts, summed
 from tfformer.engines import ArtifactError
 
 MAX_DEATHS = 3  # dead workers after which a part is skipped
-MAX_LOST = 3  # parts left out so without a translated one between them
-MAX_SILENCE = 900  # seconds without one sentence, the loading of the model included
+MAX_LOST = 3  # skipped parts in a row, after which the work ends
+MAX_SILENCE = 900  # seconds without a translated sentence, including model loading
 SECONDS_A_REPORT = 1
 
 Report = Callable[[Counts], None]  # takes the sums so far
 
 
 class WorkersError(OSError):
-    """The workers cannot do their work."""
+    """The workers cannot continue."""
 
 
 class Worker(ABC):
@@ -46,7 +47,7 @@ class Worker(ABC):
         self.future = self._submitted(part)
 
     def end(self) -> Counts | BaseException | None:
-        """Take the outcome: the figures, what was raised, or None if the worker has died."""
+        """Return the outcome: the counts, the exception, or None if the worker has died."""
         assert self.future is not None
         future, self.future = self.future, None
         error = future.exception()
@@ -66,14 +67,14 @@ class Worker(ABC):
 
     @abstractmethod
     def _fault(self, error: BaseException) -> BaseException | None:
-        """Return the fault of the part; None if the worker has died."""
+        """Return the error that the part caused; None if the worker has died."""
 
     @abstractmethod
     def _restart(self) -> None: ...
 
 
 class Outcomes:
-    """The outcomes of the parts so far, and the rules by which the work ends early."""
+    """The outcomes of the parts so far, and the rules for ending the work early."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self._count = len(parts)
@@ -89,7 +90,7 @@ class Outcomes:
         return len(self._outcomes) == self._count
 
     def add(self, part: Part, outcome: Counts | BaseException) -> None:
-        """Note the figures of a part, or its fault; raise a fault that ends the work."""
+        """Record the counts or the error of a part; raise an error that ends the work."""
         if isinstance(outcome, Counts):
             self._done = self._done.plus(outcome)
             self._lost.clear()
@@ -102,23 +103,23 @@ class Outcomes:
         self._outcomes[part] = outcome
 
     def leave_out(self, part: Part) -> None:
-        """Note that `MAX_DEATHS` workers have died at a part.
+        """Record that `MAX_DEATHS` workers have died on a part.
 
-        WorkersError: it is the last of `MAX_LOST` such parts in a row.
+        WorkersError is raised after `MAX_LOST` such parts in a row.
         """
         self._outcomes[part] = WorkersError(f"{MAX_DEATHS} workers died while they translated it")
         self._lost.append(part)
         if len(self._lost) >= MAX_LOST:
             names = ", ".join(str(part.source) for part in self._lost)
             raise WorkersError(
-                f"{MAX_DEATHS} workers died at each of {names}; see whether the machine's memory "
-                "is enough, or use fewer --workers"
+                f"{MAX_DEATHS} workers died on each of {names}; check that the machine has enough "
+                "memory, or use fewer --workers"
             )
 
     def with_those_under_way(self, counts: Iterable[Counts]) -> Counts:
         """Return the sums of all parts, given the figures of the parts under way.
 
-        WorkersError: the sums have not changed for a long time.
+        WorkersError is raised if the sums have not changed for `MAX_SILENCE` seconds.
         """
         sums = functools.reduce(Counts.plus, counts, self._done)
         now = time.monotonic()
@@ -127,13 +128,14 @@ class Outcomes:
             self._since = now
         elif now - self._since > MAX_SILENCE:
             raise WorkersError(
-                f"no sentence was translated for {MAX_SILENCE} seconds; what is done stays: look "
-                "at the load, the memory and the free processors, then run the same command again"
+                f"no sentence was translated for {MAX_SILENCE} seconds; finished files are kept: "
+                "check the load, the memory and the free processors, then run the same command "
+                "again"
             )
         return sums
 
     def sums(self) -> Counts:
-        """Return the sums of all parts; ValueError: some were left out."""
+        """Return the sums of all parts; ValueError if some parts were skipped."""
         return summed({part.source: outcome for part, outcome in self._outcomes.items()})
 
 
@@ -143,10 +145,10 @@ def translate_parts(workers: Sequence[Worker], parts: Sequence[Part], report: Re
     `report` is called about every second.
 
     Raises:
-        ArtifactError: The model cannot be loaded, or was changed meanwhile.
-        ValueError: Some parts cannot be read, or workers die of them; the others are done.
-        WorkersError: Workers die at one part after the other, or nothing has been done for a long
-            time.
+        ArtifactError: The model cannot be loaded, or has changed since the start.
+        ValueError: Some parts cannot be read or make workers die; all other parts are translated.
+        WorkersError: Workers die on several parts in a row, or no sentence has been translated for
+            a long time.
     """
     waiting = deque(parts)
     deaths: Counter[Part] = Counter()
@@ -169,7 +171,7 @@ def translate_parts(workers: Sequence[Worker], parts: Sequence[Part], report: Re
 
 
 def _ended(workers: Sequence[Worker]) -> Iterator[tuple[Part, Counts | BaseException | None]]:
-    """Wait a second at most; yield the parts that are over, with their outcomes."""
+    """Wait at most a second; yield the parts that have ended, with their outcomes."""
     busy = {worker.future: worker for worker in workers if worker.future is not None}
     if not busy:
         time.sleep(SECONDS_A_REPORT)

@@ -1,6 +1,6 @@
-"""Altered copies of training text: capitals, slips of the keyboard, placeholders.
+"""Altered copies of training text: capitals, typing errors, placeholders.
 
-Where a change here gives other copies, `text_cache.FORMAT` rises.
+If a change here alters the copies, increase `text_cache.FORMAT`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Alteration = Callable[[Row, random.Random], Row]
 
 PUNCTUATION = ".,;:!?\"'()»«„“”‘’…"  # around a word
 MIN_ROWS = 5  # rows with a word; rarer words may co-occur by chance
-MAX_SHARE = 0.1  # share of the rows; more frequent words, such as "the", are grammar
+MAX_SHARE = 0.1  # share of the rows; more frequent words are function words, such as "the"
 MIN_DICE = 0.5
 
 Lexicon = dict[tuple[str, str], float]  # (source word, target word) -> Dice coefficient
 INITIAL = re.compile(r"(?<!\S)\w")  # the first letter of a word
-LONG_WORD = re.compile(r"[^\W\d_]{4,}")  # long enough to be known with a letter wrong
+LONG_WORD = re.compile(r"[^\W\d_]{4,}")  # long enough to be recognised with a wrong letter
 WORD = re.compile(r"\S+")  # with the punctuation around it
-LEXICON_ROWS = 20_000  # the first pairs of a text, from which it is learned
+LEXICON_ROWS = 20_000  # the first pairs of a text, from which the lexicon is learned
 BEFORE = 0.5  # the share of words with a placeholder before them, as in "⟦1⟧ dogs"
 
 
@@ -62,7 +62,7 @@ def upper(row: Row, draw: random.Random) -> Row:
 
 
 def title(row: Row, draw: random.Random) -> Row:
-    """Give each word of all sides a capital initial; other letters stay."""
+    """Capitalise the first letter of each word on all sides; other letters are unchanged."""
     return tuple(INITIAL.sub(lambda initial: initial[0].upper(), text) for text in row)
 
 
@@ -90,8 +90,8 @@ def mistyped(row: Row, draw: random.Random) -> Row:
 class Placeholders:
     """Replace words on both sides of a pair by random placeholders.
 
-    A placeholder replaces a word that both sides share, or replaces or precedes a pair of words
-    that translate each other.
+    A placeholder replaces a word that occurs on both sides; it replaces or precedes both words of a
+    pair that are translations of each other.
 
     Example:
         >>> lexicon = {("dog", "Hund"): 1.0}
@@ -105,7 +105,7 @@ class Placeholders:
         self.lexicon = lexicon
 
     def __call__(self, row: Row, draw: random.Random) -> Row:
-        """Return the pair with placeholders; itself if no word may have one."""
+        """Return the pair with placeholders, or unchanged if no word can get one."""
         source, target = row
         alike = [(word, word) for word in _words_alike(source, target)]
         others = [
@@ -124,7 +124,7 @@ class Placeholders:
 
 
 def _with_words(text: str, new: dict[str, str]) -> str:
-    """Replace words; the punctuation around them stays."""
+    """Replace words, but keep the punctuation around them."""
 
     def replaced(match: re.Match[str]) -> str:
         word = match[0].strip(PUNCTUATION)
@@ -134,7 +134,7 @@ def _with_words(text: str, new: dict[str, str]) -> str:
 
 
 def _words_alike(source: str, target: str) -> list[str]:
-    """Return the names and numbers that both sides share: words that a translation keeps."""
+    """Return the names and numbers that occur on both sides, because a translation copies them."""
     targets = set(words_of(target))
     first, *others = words_of(source) or [""]
     names = [word for word in others if word[:1].isupper() or not word.isalpha()]
@@ -150,14 +150,14 @@ ALTERATIONS: dict[str, Alteration] = {  # key of `data.augment` -> function
 }
 
 
-# Words that translate each other
+# Word pairs that are translations of each other
 
 
 def learned_lexicon(rows: Sequence[Row]) -> Lexicon:
     """Return the Dice coefficient of each pair of words that reaches MIN_DICE.
 
-    The coefficient (Smadja et al. 1996) is the share of rows that contain both words among the rows
-    that contain either: 1 if the two words always occur together.
+    The coefficient (Smadja et al. 1996) is twice the number of rows that contain both words,
+    divided by the sum of the rows that contain each: 1 if the two words always occur together.
 
     Example:
         >>> rows = [("a dog", "ein Hund"), ("a cow", "eine Kuh"), ("my dog", "mein Hund")] * 5

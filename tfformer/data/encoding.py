@@ -1,4 +1,4 @@
-"""Text to ids: sentences and their pairs as flat arrays of ids."""
+"""Encode text: sentences and sentence pairs become flat arrays of ids."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ A = TypeVar("A")
 B = TypeVar("B")
 Segmentation = Callable[[AnyTokenizer, Sequence[str]], list[list[int]]]  # sentences -> ids
 
-CHUNK = 10_000  # sentences or pairs encoded at a time, so that memory holds their text only
-ENCODERS = 4  # chunks at a time: SentencePiece leaves Python, and takes every core by itself
-BLOCK = 2**16  # numbers that are read at a time from arrays of any size
+CHUNK = 10_000  # sentences or pairs encoded at a time, to limit the text in memory
+ENCODERS = 4  # chunks at a time: SentencePiece releases the GIL, and uses every core itself
+BLOCK = 2**16  # elements that are read at a time from large arrays
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +53,7 @@ class IdRows:
 
     @classmethod
     def join(cls, parts: Sequence[IdRows]) -> IdRows:
-        """Put the rows of all parts one after the other."""
+        """Concatenate the rows of all parts."""
         lengths = np.concatenate([np.zeros(1, np.int64), *(part.lengths for part in parts)])
         ids = [part.ids for part in parts] or [np.zeros(0, np.int32)]
         return cls(np.concatenate(ids), np.cumsum(lengths))
@@ -91,7 +91,7 @@ class IdRows:
         return batch
 
     def take(self, places: np.ndarray) -> np.ndarray:
-        """Return the ids at these places of `ids`."""
+        """Return the elements of `ids` at these indices."""
         taken = self.ids[places]
         _release(self.ids)
         return taken
@@ -121,7 +121,7 @@ class IdRows:
 
 
 def _release(array: np.ndarray) -> None:
-    """Give back the pages of a mapped array, which stay in the system's cache."""
+    """Release the pages of a memory-mapped array; they stay in the system's page cache."""
     if isinstance(array.base, mmap.mmap):
         array.base.madvise(mmap.MADV_DONTNEED)
 
@@ -151,7 +151,7 @@ class EncodedSentences:
         return len(self.ids)
 
     def take(self, numbers: Sequence[int]) -> EncodedSentences:
-        """Choose sentences by their numbers, in that order."""
+        """Select sentences by index, in the given order."""
         ids = [self.ids[number] for number in numbers]
         is_truncated = [self.is_truncated[number] for number in numbers]
         return EncodedSentences(ids, is_truncated, self.max_tokens)
@@ -172,7 +172,7 @@ def encode_truncated(
 
 
 def truncation_report(truncated: int, sentences: int, max_tokens: int) -> str:
-    """Say in one line how many of all sentences were truncated."""
+    """Report in one line how many sentences were truncated."""
     return (
         f"{truncated} of {sentences} sentences had more than {max_tokens} tokens, the model's "
         "limit, and were truncated"
@@ -180,11 +180,11 @@ def truncation_report(truncated: int, sentences: int, max_tokens: int) -> str:
 
 
 def check_pairs(sources: Sentences, targets: Sentences) -> None:
-    """Raise ValueError where there are not as many targets as sources."""
+    """Raise ValueError unless there are as many targets as sources."""
     if len(sources) != len(targets):
         raise ValueError(
-            f"{len(sources)} sources and {len(targets)} targets do not make pairs; pass one for "
-            "each"
+            f"{len(sources)} sources and {len(targets)} targets cannot be paired; pass one target "
+            "per source"
         )
 
 
@@ -193,7 +193,8 @@ def warn_of_truncation(
 ) -> None:
     """Warn once about truncated sentences, except those that the caller had encoded.
 
-    `given` and `encoded` have the same lists of sentences. `stacklevel` counts from the caller.
+    `given` and `encoded` are the same lists of sentences before and after encoding. `stacklevel`
+    counts from the caller.
     """
     sides = [
         side
@@ -212,7 +213,7 @@ def warn_of_truncation(
 
 @dataclasses.dataclass(frozen=True)
 class EncodedText:
-    """Rows of ids to train on, each ending with END_ID, and the counts of rows left out."""
+    """Rows of ids to train on, each ending with END_ID, and the counts of dropped rows."""
 
     sides: tuple[IdRows, ...]  # the rows of source and target, or of the only side
     max_length: int  # maximum number of ids per row, END_ID included
@@ -227,7 +228,7 @@ class EncodedText:
 
     @property
     def target(self) -> IdRows:
-        """The side that is learned; of text with one side, that side."""
+        """The target side, or the only side."""
         return self.sides[-1]
 
     @property
@@ -244,7 +245,7 @@ class EncodedText:
         return digest.hexdigest()
 
     def report(self) -> str:
-        """Say in one line how many rows were kept and dropped."""
+        """Report in one line how many rows were kept and dropped."""
         if len(self.sides) == 1:
             return (
                 f"{self.kept:,} sentences kept ({len(self.target.ids):,} tokens), "
@@ -253,8 +254,9 @@ class EncodedText:
             )
         return (
             f"{self.kept:,} sentence pairs kept ({len(self.source.ids):,} source and "
-            f"{len(self.target.ids):,} target tokens), {self.dropped_empty:,} dropped for an empty "
-            f"side, {self.dropped_long:,} for a side of more than {self.max_length:,} tokens"
+            f"{len(self.target.ids):,} target tokens), {self.dropped_empty:,} dropped because a "
+            f"side is empty, {self.dropped_long:,} because a side exceeds {self.max_length:,} "
+            "tokens"
         )
 
 
@@ -273,7 +275,7 @@ Sides = tuple[IdRows, ...]
 
 
 def joined(parts: Iterable[Sides]) -> Sides:
-    """Put the rows of all parts, at least one, one after the other in memory."""
+    """Concatenate the rows of one or more parts in memory."""
     return tuple(IdRows.join(side) for side in zip(*parts, strict=True))
 
 
@@ -285,7 +287,7 @@ def encode_corpora(
     segmentation: Segmentation | None = None,
     collect: Callable[[Iterator[Sides]], Sides] = joined,
 ) -> EncodedText:
-    """Encode several corpora as one text and drop rows with an empty or too long side.
+    """Encode several corpora as one text and drop rows with an empty or overlong side.
 
     Args:
         corpora: The rows of each corpus, (source, target) or (sentence,), read once.
@@ -303,7 +305,7 @@ def encode_corpora(
         encode = functools.partial(
             _encode_chunk, tokenizers=tokenizers, max_length=max_length, segmentation=segmentation
         )
-        encoders = 1 if segmentation else ENCODERS  # draws have an order
+        encoders = 1 if segmentation else ENCODERS  # random draws must keep their order
         for rows in corpora:
             kept.append(0)
             for part in _map_in_order(encode, _chunks(rows), encoders):
@@ -322,7 +324,7 @@ def encode_corpora(
 
 
 def _map_in_order(function: Callable[[A], B], items: Iterable[A], workers: int) -> Iterator[B]:
-    """Yield `function` of each item, that many at a time in threads."""
+    """Yield `function(item)` for each item in order, computed in `workers` threads."""
     with concurrent.futures.ThreadPoolExecutor(workers) as threads:
         waiting: collections.deque[concurrent.futures.Future[B]] = collections.deque()
         for item in items:
@@ -362,12 +364,12 @@ def _encode_chunk(
 
 
 def id_dtype(tokenizer: AnyTokenizer) -> np.dtype:
-    """Return the smallest unsigned type that holds a tokenizer's ids."""
+    """Return the smallest unsigned type that can represent a tokenizer's ids."""
     return np.min_scalar_type(tokenizer.vocab_size - 1)
 
 
 def _ended(rows: IdRows, is_kept: np.ndarray) -> IdRows:
-    """Choose rows, and put END_ID at the end of each."""
+    """Select rows, and append END_ID to each."""
     ids = rows.ids[np.repeat(is_kept, rows.lengths)]
     ends = np.cumsum(rows.lengths[is_kept])
     offsets = np.concatenate([np.zeros(1, np.int64), ends + np.arange(1, len(ends) + 1)])
@@ -384,9 +386,9 @@ def sampled_texts(
     """Return a function from an epoch's number to its text, with random segmentations.
 
     This is subword regularisation (Kudo 2018). Each epoch takes as long as encoding the text twice
-    on one core. Another process draws other segmentations. A sentence keeps its most likely
-    segmentation if either segmentation is too long, so that the same rows are dropped as without
-    sampling.
+    on one core. Different processes draw different segmentations. A sentence keeps its most likely
+    segmentation if either segmentation is too long, so that sampling does not change which rows are
+    dropped.
     """
 
     def text_of(epoch: int) -> EncodedText:

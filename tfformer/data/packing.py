@@ -1,7 +1,7 @@
-"""Rows of text packed into bins of one width, so that all batches have one shape.
+"""Pack rows of text into bins of equal width, so that all batches have the same shape.
 
-XLA compiles a program for each shape. Of T5 and other models trained on TPUs, whose compiler has
-the same limit (Raffel et al. 2020, section 3.1.2).
+XLA compiles a program for each shape. T5 and other models trained on TPUs, whose compiler has the
+same limitation, pack their text too (Raffel et al. 2020, section 3.1.2).
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class Packed(NamedTuple):
 
 
 def pack(lengths: Sequence[np.ndarray], width: int, random: np.random.Generator) -> Packed:
-    """Put rows into bins at random, in as few bins as `patterns` finds.
+    """Distribute rows at random over the bins that `patterns` plans.
 
     The number of bins depends on the lengths alone, so it is the same in each epoch of a text.
 
     Args:
         lengths: (rows,) tokens of each row, for each side of the text.
-        width: The tokens that a bin holds on each side; no row has more.
+        width: Capacity of a bin in tokens per side; no row may be longer.
         random: Decides which rows of equal lengths share a bin, and the order of the bins.
     """
     kinds, kind_of_row, counts = _kinds(lengths)
     shuffled = random.permutation(len(kind_of_row))
     rows = shuffled[np.argsort(kind_of_row[shuffled], kind="stable")]  # by kind
-    unused = np.cumsum(counts) - counts  # the place in `rows` of each kind's next row
+    unused = np.cumsum(counts) - counts  # the index in `rows` of each kind's next row
     bins, sizes = [], []
     for copies, pattern in patterns(kinds, counts, width):
         columns = np.empty((copies, len(pattern)), rows.dtype)
@@ -58,12 +58,12 @@ def count_bins(lengths: Sequence[np.ndarray], width: int) -> int:
 
 
 def patterns(kinds: np.ndarray, counts: np.ndarray, width: int) -> list[Pattern]:
-    """Fill bins with rows, the longest that fits next (first-fit decreasing).
+    """Fill bins with rows, always choosing the longest row that fits (first-fit decreasing).
 
     Args:
-        kinds: (kinds, sides) the lengths of each kind of row, by ascending longer side.
+        kinds: (kinds, sides) the lengths of each kind of row, sorted by the longer side.
         counts: (kinds,) the number of rows of each kind.
-        width: The tokens that a bin holds on each side.
+        width: Capacity of a bin in tokens per side.
 
     Example:
         >>> patterns(np.array([[1, 2], [3, 2]]), np.array([5, 3]), width=4)
@@ -92,14 +92,14 @@ def patterns(kinds: np.ndarray, counts: np.ndarray, width: int) -> list[Pattern]
 
 
 def fill(side: IdRows, rows: np.ndarray, sizes: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """Lay rows of ids into bins, one after the other.
+    """Write rows of ids into bins, one after the other.
 
     `rows` (B,) are the numbers of the rows, bin after bin, and `sizes` (bins,) the rows of each
     bin. The result is ids and segments, (2, *shape) int32: the rows of a bin are its segments 1, 2,
     ...; padding is segment 0.
     """
     lengths = side.lengths_of(rows).astype(np.int64)
-    before = np.cumsum(lengths) - lengths  # tokens of all rows before
+    before = np.cumsum(lengths) - lengths  # tokens in all earlier rows
     first = np.repeat(np.cumsum(sizes) - sizes, sizes)  # (B,) the first row of each row's bin
     bins = np.repeat(np.arange(len(sizes)), sizes)
     begins = bins * shape[1] + before - before[first]
@@ -112,7 +112,7 @@ def fill(side: IdRows, rows: np.ndarray, sizes: np.ndarray, shape: tuple[int, in
 
 
 def _kinds(lengths: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the different lengths of rows (kinds, sides), each row's kind, and their counts."""
+    """Return the distinct lengths (kinds, sides), each row's kind, and each kind's count."""
     sides = np.stack(lengths, axis=1).astype(np.int64)
     base = int(sides.max()) + 1
     key = sides.max(axis=1)  # the longer side first
@@ -123,7 +123,7 @@ def _kinds(lengths: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.nd
 
 
 def _shuffled(rows: np.ndarray, sizes: np.ndarray, random: np.random.Generator) -> Packed:
-    """Put bins of these sizes into a random order."""
+    """Shuffle bins of these sizes."""
     starts = np.cumsum(sizes) - sizes
     order = random.permutation(len(sizes))
     bounds = np.append(0, np.cumsum(sizes[order]))

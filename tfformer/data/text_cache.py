@@ -186,7 +186,7 @@ def _open(entry: Path, key: dict[str, Any], names: Sequence[str]) -> EncodedText
             raise ValueError("its ids do not match their digest")
     except (OSError, ValueError, tokenize.TokenError) as error:  # NumPy's, of a damaged header
         raise ValueError(
-            f"{entry} is no whole text cache ({error}); delete this folder, and the next training "
+            f"{entry} is not a complete text cache ({error}); delete this folder, and the next training "
             "writes it again"
         ) from None
     return text

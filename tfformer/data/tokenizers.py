@@ -1,4 +1,4 @@
-"""Subword tokenizers by SentencePiece, in Python and in a TensorFlow graph.
+"""SentencePiece subword tokenizers, in Python and in a TensorFlow graph.
 
 Shape letters: B sentences, T tokens.
 """
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
 
 PLAIN_NORMALIZATION = "nmt_nfkc_plain"  # nmt_nfkc with plain quotes; a model contains its rules
 PLAIN = {**dict.fromkeys("‘’‚‛", "'"), **dict.fromkeys("“”„‟", '"'), "\u00ad": ""}
-PLAIN_TABLE = str.maketrans(PLAIN)  # of `str.translate`
+PLAIN_TABLE = str.maketrans(PLAIN)  # for `str.translate`
 MODEL_TYPES = get_args(ModelType)
 NORMALIZATIONS = get_args(Normalization)
 SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")
 MAX_SENTENCES = 2_000_000  # sample size; SentencePiece needs about 1.4 KB of memory per sentence
 SAMPLING = threading.Lock()  # SentencePiece has one seed for the whole process
-TRAINING_THREADS = 4  # the model's bytes depend on this number, so it never follows the machine
+TRAINING_THREADS = 4  # the model's bytes depend on this number, so it is the same on all machines
 
 
 class Tokenizer:
-    """Sentences to ids and back, by SentencePiece (Kudo and Richardson 2018).
+    """Convert sentences to ids and back with SentencePiece (Kudo and Richardson 2018).
 
     Encoded ids contain no padding, start or end. Text is normalised before it is encoded, by
     default to NFKC and single spaces, and decoding returns the normalised text: "½" becomes "1⁄2".
-    The ids in a TensorFlow graph are those of Python, apart from ties, which `tokenize` documents.
+    A TensorFlow graph produces the same ids as Python, except for ties, see `tokenize`.
 
     Args:
         model: A SentencePiece model with the ids of `tfformer.special_ids`.
@@ -54,7 +54,7 @@ class Tokenizer:
         model: The model's bytes.
 
     Raises:
-        ValueError: `model` is not a whole SentencePiece model, or has other special ids.
+        ValueError: `model` is not a complete SentencePiece model, or has other special ids.
 
     Example:
         >>> import tfformer
@@ -67,7 +67,7 @@ class Tokenizer:
 
     prefix_id: int | None = None  # an imported tokenizer's piece before every sentence
     language: str | None = None  # the language that this piece names
-    languages: Sequence[str] = ()  # pieces of all languages that it may name
+    languages: Sequence[str] = ()  # pieces of all languages to choose from
 
     def __init__(self, model: bytes) -> None:
         self.model = model
@@ -101,8 +101,8 @@ class Tokenizer:
                 (curly quotes become straight, and soft hyphens are removed), or "identity".
             character_coverage: Share of the characters, 0.98 to 1.0, that get a piece; other
                 characters are unknown.
-            symbols: Texts that are always one piece, regardless of context and normalization, such
-                as the placeholder "⟦1⟧".
+            symbols: Strings that are always one piece, regardless of context and normalization,
+                such as the placeholder "⟦1⟧".
             byte_fallback: Whether a character without a piece is encoded as UTF-8 bytes, so that no
                 text is unknown. The bytes take 256 pieces of the vocabulary.
             case_variants: Whether each piece of a unigram vocabulary exists in lower case, with an
@@ -113,7 +113,7 @@ class Tokenizer:
             The trained tokenizer.
 
         Raises:
-            ValueError: The sentences cannot satisfy the settings, or a setting has no such value.
+            ValueError: The sentences cannot satisfy the settings, or a setting is invalid.
 
         Example:
             >>> import tfformer
@@ -189,7 +189,7 @@ class Tokenizer:
 
     @property
     def vocab_size(self) -> int:
-        """Number of pieces, the four special ones included."""
+        """Number of pieces, including the four special pieces."""
         return self._processor.vocab_size()
 
     @functools.cached_property
@@ -200,7 +200,7 @@ class Tokenizer:
 
     @functools.cached_property
     def is_cut_by_fast_operation(self) -> bool:
-        """Whether TF Text's fast operation, the one in LiteRT, returns the ids of `encode`.
+        """Whether TF Text's fast operation, which LiteRT uses, returns the same ids as `encode`.
 
         This holds for unigram vocabularies with an "nmt_" normalization, without byte fallback, and
         without symbols other than placeholders such as "⟦1⟧".
@@ -209,11 +209,11 @@ class Tokenizer:
 
     @functools.cached_property
     def digest(self) -> str:
-        """SHA-256 of the model's bytes, in hexadecimal, which a run's config.json keeps."""
+        """SHA-256 of the model's bytes, in hexadecimal, as stored in a run's config.json."""
         return hashlib.sha256(self.model).hexdigest()
 
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
-        """Encode sentences by their most likely segmentation.
+        """Encode sentences with their most likely segmentation.
 
         Args:
             sentences: B texts.
@@ -227,10 +227,10 @@ class Tokenizer:
         return self._processor.encode(checked_texts(sentences))
 
     def sample(self, sentences: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
-        """Encode each sentence by a random segmentation, for subword regularisation.
+        """Encode each sentence with a random segmentation, for subword regularisation.
 
-        SentencePiece 0.2.3 mixes in some state of the process: another process draws other ids for
-        a seed.
+        SentencePiece 0.2.3 also depends on the state of the process: another process draws
+        different ids for the same seed.
 
         Args:
             sentences: B texts.
@@ -276,8 +276,8 @@ class Tokenizer:
 
         If two segmentations have equal scores ("ppp" is `p pp` and `pp p`), the result equals
         `encode` for a unigram vocabulary of `Tokenizer.train` with an "nmt_" normalization: none of
-        12,000 sentences with stretched words differed, and 3 of 20,000 strings of random
-        characters, all in runs of periods or ellipses whose scores differ by a rounding error. With
+        12,000 sentences with stretched words differed. Of 20,000 strings of random characters, 3
+        differed, all in runs of periods or ellipses whose scores differ only by rounding. With
         other unigram vocabularies ("nfkc", "identity", symbols, byte fallback) the graph may choose
         another segmentation. BPE has no ties.
 
@@ -301,8 +301,8 @@ class Tokenizer:
 
         TF Text has two operations. `FastSentencepieceTokenizer` breaks ties as Python does, but
         supports only some models. `SentencepieceTokenizer` supports all models, but uses
-        SentencePiece 0.1.96, which breaks ties differently. Created outside a graph, it is lost at
-        the next `tf.random.set_seed`.
+        SentencePiece 0.1.96, which breaks ties differently. An operation that is created outside a
+        graph is lost at the next `tf.random.set_seed`.
         """
         import tensorflow as tf
         import tensorflow_text
@@ -354,15 +354,16 @@ def graph_tokenizer(
 
 
 def parse_sentencepiece(model: bytes, origin: str) -> sentencepiece.SentencePieceProcessor:
-    """Parse a SentencePiece model with any special ids; `place` names its source in messages."""
+    """Parse a SentencePiece model with any special ids; `origin` names its source in messages."""
     try:
-        # The normalizer stands last: a model without one was cut off between two pieces.
+        # The normalizer comes last: a model without it was truncated between two pieces.
         if _proto(model).HasField("normalizer_spec"):
             return sentencepiece.SentencePieceProcessor(model_proto=model)
     except (DecodeError, RuntimeError):
         pass
     raise ValueError(
-        f"{origin} is no whole SentencePiece model ({len(model):,} bytes); copy the file again"
+        f"{origin} is not a complete SentencePiece model ({len(model):,} bytes); copy the file "
+        "again"
     )
 
 
@@ -397,7 +398,7 @@ def drawn(
 ) -> list[list[Any]]:
     """Draw a segmentation of each text, as ids (`int`) or pieces (`str`)."""
     with SAMPLING:
-        # The seed is for threads that begin; the thread that encodes begins here and takes it.
+        # Only new threads read the seed; the encoding thread starts below, so it uses this seed.
         sentencepiece.set_random_generator_seed(seed)
         return processor.encode(
             texts,
@@ -421,8 +422,8 @@ def _check_training_settings(vocab_size: int, model_type: str, character_coverag
         )
     if not 0.98 <= character_coverage <= 1.0:
         raise ValueError(
-            f"character_coverage is {character_coverage}, but must lie within 0.98 and 1.0; 1.0 "
-            "keeps all"
+            f"character_coverage is {character_coverage}, but must be between 0.98 and 1.0; 1.0 "
+            "covers all characters"
         )
 
 
@@ -430,15 +431,15 @@ def _check_symbols(symbols: Sequence[str]) -> None:
     for number, symbol in enumerate(symbols):
         if not symbol or re.search(r"\s", symbol) or symbol in SPECIAL_PIECES:
             raise ValueError(
-                f"the symbol {symbol!r} must be a text without spaces, and none of "
-                f"{', '.join(SPECIAL_PIECES)}; choose another, such as '⟦1⟧'"
+                f"the symbol {symbol!r} must be a string without spaces other than "
+                f"{', '.join(SPECIAL_PIECES)}; choose another symbol, such as '⟦1⟧'"
             )
         if symbol in symbols[:number]:
             raise ValueError(f"the symbol {symbol!r} is given twice; list each symbol once")
 
 
 def _is_fast_tokenizer_exact(model: bytes) -> bool:
-    """Tell whether TF Text's fast operation gives the ids of SentencePiece."""
+    """Return whether TF Text's fast operation returns the same ids as SentencePiece."""
     proto = _proto(model)
     trainer, normalizer = proto.trainer_spec, proto.normalizer_spec
     return (
@@ -452,7 +453,7 @@ def _is_fast_tokenizer_exact(model: bytes) -> bool:
 
 
 def _are_symbols_apart(proto: Any) -> bool:
-    """Tell whether each symbol is a placeholder in brackets that no other piece contains.
+    """Return whether each symbol is a placeholder in brackets that no other piece contains.
 
     The fast operation treats a symbol as a piece with the best score, and normalises it too.
     """
@@ -482,7 +483,7 @@ def _watched(
 def _check_is_no_text(sentences: Iterable[str]) -> None:
     if isinstance(sentences, str):
         raise ValueError(
-            f"sentences come in a list, but this is the text {sentences[:40]!r}; write [text]"
+            f"sentences must be a list, not the string {sentences[:40]!r}; pass [text]"
         )
 
 
@@ -495,39 +496,40 @@ def _utf8(number: int, sentence: str) -> bytes:
         return sentence.encode("utf-8")
     except UnicodeEncodeError as error:
         raise ValueError(
-            f"sentence {number} holds {sentence[error.start]!a}, which is no Unicode character; "
-            "read the text as UTF-8"
+            f"sentence {number} contains {sentence[error.start]!a}, which is not a Unicode "
+            "character; read the text as UTF-8"
         ) from error
 
 
 def _explain_training_error(message: str, vocab_size: int) -> str:
-    """Put in the caller's words an error of SentencePiece, which names its flags."""
+    """Express SentencePiece's error, which names its own flags, in the caller's terms."""
     if too_high := re.search(r"Vocabulary size too high .* <= (\d+)", message):
         return (
-            f"vocab_size {vocab_size} is larger than these sentences support, at most "
+            f"vocab_size {vocab_size} is too large for these sentences, which support at most "
             f"{too_high[1]}; set it to {too_high[1]} or less, or use more text"
         )
     if too_low := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return (
-            f"vocab_size {vocab_size} does not hold every character of these sentences, at least "
-            f"{too_low[1]}; set it to {too_low[1]} or more, or lower character_coverage"
+            f"vocab_size {vocab_size} is too small for the characters of these sentences, which "
+            f"need at least {too_low[1]}; set it to {too_low[1]} or more, or lower "
+            "character_coverage"
         )
     if "sentences_.empty()" in message or "all_chars_count" in message:
         return "there is no text to train a tokenizer on; use sentences that are not all empty"
-    return f"SentencePiece cannot train on these sentences; correct what it names: {message}"
+    return f"SentencePiece cannot train on these sentences; correct what it reports: {message}"
 
 
 def _check_special_ids(processor: sentencepiece.SentencePieceProcessor) -> None:
     ids = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
     if ids != (PAD_ID, UNKNOWN_ID, START_ID, END_ID):
         raise ValueError(
-            f"a SentencePiece model whose padding, unknown, start and end ids are {ids}, but must "
-            f"be {(PAD_ID, UNKNOWN_ID, START_ID, END_ID)}; train a tokenizer with these"
+            f"the padding, unknown, start and end ids of the SentencePiece model are {ids}, but "
+            f"must be {(PAD_ID, UNKNOWN_ID, START_ID, END_ID)}; train a tokenizer with these ids"
         )
 
 
 def _proto(model: bytes) -> Any:
-    """Read the fields of a model; DecodeError where it is none."""
+    """Parse the fields of a model; DecodeError if it is not a model."""
     return sentencepiece_model_pb2.ModelProto.FromString(model)  # type: ignore[attr-defined]
 
 

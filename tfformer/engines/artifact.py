@@ -1,4 +1,4 @@
-"""Artifacts: runs and exports, found without loading them, and opened by their engine."""
+"""Find artifacts (runs and exports) without loading them, and open them with their engine."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tfformer.storage.manifest import REMEDY, checked_manifest, read_manifest
 from tfformer.storage.run_folders import MANIFEST, exported_version, is_run
 from tfformer.storage.whole_files import file_digest
 
-SAVED_MODEL = "saved_model.pb"  # the file that makes a folder without a manifest an artifact
+SAVED_MODEL = "saved_model.pb"  # marks a folder without a manifest as an artifact
 
 
 class Runtime(NamedTuple):
-    """An engine's class, and what it needs."""
+    """An engine's class and its requirements."""
 
-    engine: str  # the class, in a module of this room
+    engine: str  # module and class in this package
     library: str
-    extra: str  # of `pip install -e '.[...]'`
+    extra: str  # for `pip install -e '.[...]'`
 
 
 RUNTIMES = {  # format in the manifest -> runtime; "keras" is a run directory
@@ -50,7 +50,7 @@ class Artifact(NamedTuple):
     digest: str  # SHA-256 of its settings, vocabularies and weights
 
     def open(self, threads: int | None = None) -> Engine:
-        """Load the artifact, possibly in another process than the one that found it.
+        """Load the artifact, possibly in a different process from the one that found it.
 
         It searches with `beam_size` beams by default. An artifact that was replaced, or that cannot
         be loaded, raises ArtifactError.
@@ -60,13 +60,11 @@ class Artifact(NamedTuple):
             now = find_artifact(self.path, self.beam_size)
         except (ValueError, OSError) as error:
             raise ArtifactError(str(error)) from error
-        except Exception as error:  # a runtime may raise any other
+        except Exception as error:  # a runtime may raise any exception
             raise ArtifactError(f"{self.path} cannot be loaded ({error!r})") from error
         if now.digest != self.digest:
             engine.close()
-            raise ArtifactError(
-                f"{self.path} was changed after the job was begun; begin another job"
-            )
+            raise ArtifactError(f"{self.path} has changed since the job began; start a new job")
         engine.beam_size = self.beam_size
         return engine
 
@@ -76,8 +74,8 @@ def open_engine(path: str | Path, threads: int | None = None) -> Engine:
 
     Args:
         path: A run directory, an exported version, or a folder of versions, whose newest is opened.
-        threads: Processors for LiteRT and CTranslate2, by default all. TensorFlow follows
-            `TF_NUM_INTRAOP_THREADS`.
+        threads: Processors for CTranslate2, by default all, and for LiteRT, by default at most 4.
+            TensorFlow follows `TF_NUM_INTRAOP_THREADS`.
 
     Raises:
         ValueError: There is no artifact at `path`, a file is damaged, or the runtime is not
@@ -103,7 +101,7 @@ def find_artifact(path: str | Path, beam_size: int | None = None) -> Artifact:
         raise ValueError(f"{folder} does not accept text; export the run again without --no-text")
     if format != "ctranslate2" and beam_size not in (None, 1, exported):
         raise ValueError(
-            f"{folder} has {_searches(exported)}; leave out --beam-size {beam_size}, or export the "
+            f"{folder} supports {_searches(exported)}; omit --beam-size {beam_size}, or export the "
             "run again with it"
         )
     return Artifact(format, folder, beam_size or exported, file_digest(Path(folder) / MANIFEST))
@@ -119,14 +117,14 @@ def open_export(folder: Path) -> tuple[dict[str, Any], Tokenizers]:
 
 
 def exported_tokenizers(folder: Path, manifest: Mapping[str, Any]) -> Tokenizers | None:
-    """Return the tokenizers of an export after `check_files`; None if it has none."""
+    """Return the tokenizers of an export that `check_files` has checked; None without any."""
     names = sorted(manifest.get("tokenizers") or ())  # source before target, or one for both
     if not names:
         return None
     if unknown := [name for name in names if name not in manifest.get("digests", {})]:
         raise ValueError(
-            f"{folder / MANIFEST} names the vocabulary {unknown[0]!r}, which is none of its files; "
-            f"{REMEDY}"
+            f"{folder / MANIFEST} names the vocabulary {unknown[0]!r}, which is not among its "
+            f"files; {REMEDY}"
         )
     sides = [load_tokenizer(folder / name) for name in names]
     return Tokenizers(sides[0], sides[-1])
@@ -186,5 +184,5 @@ def _run_artifact(folder: str, beam_size: int | None) -> Artifact:
 
 def _searches(beam_size: int) -> str:
     if beam_size == 1:
-        return "greedy search alone"
-    return f"searches with --beam-size 1 and {beam_size}"
+        return "only greedy search"
+    return f"only --beam-size 1 and {beam_size}"

@@ -1,7 +1,7 @@
 """The engine of a LiteRT export.
 
-The file takes ids and gives ids; text becomes ids, and ids become text, here. Shape letters: B
-sentences, S source tokens, T target tokens, N beams.
+The file maps ids to ids; the engine encodes and decodes the text. Shape letters: B sentences, S
+source tokens, T target tokens, N beams.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tfformer.special_ids import END_ID
 FILE = "model.tflite"
 GREEDY_IDS, BEAM_IDS = "translate", "translate_beam"  # the file's signatures over ids
 OVER_TEXT = "translate_text"  # a signature that needs the operators of TensorFlow Text
-MAX_INTERPRETERS = 4  # each has a thread, and weights packed for itself
+MAX_INTERPRETERS = 4  # each has one thread and its own copy of the packed weights
 SENTENCES = 16  # largest batch of an interpreter
 
 
@@ -100,7 +100,7 @@ class LitertEngine(Engine):
     def _translations(
         self, rows: Sequence[Sequence[int]], signature: str
     ) -> list[list[Translation]]:
-        """The translations of B rows of ids, by the interpreter that is free next."""
+        """Translate B rows of ids with the next free interpreter."""
         search = self._free.get()
         try:
             result = search.run(rows, signature)
@@ -116,7 +116,7 @@ class LitertEngine(Engine):
 
 
 class Found(NamedTuple):
-    """The best translations of some sentences, best first."""
+    """The translations of B sentences, best first."""
 
     ids: np.ndarray  # ids (B, N, T); a translation ends with its first end token
     scores: np.ndarray  # their scores (B, N)
@@ -139,7 +139,7 @@ class IdSearch:
     def run(self, rows: Sequence[Sequence[int]], signature: str) -> Found:
         """Translate the ids of B sentences.
 
-        `GREEDY_IDS` finds one translation each, `BEAM_IDS` several.
+        `GREEDY_IDS` finds one translation per sentence, `BEAM_IDS` finds several.
         """
         batches = [[row] for row in rows] if self._is_static else [rows]
         results = [self._run(batch, signature) for batch in batches]
@@ -159,10 +159,10 @@ class IdSearch:
         return Found(outputs["ids"][:, np.newaxis], outputs["score"][:, np.newaxis])
 
     def _width_and_name(self, most: int, signature: str) -> tuple[int, str]:
-        """The width of ids for `most` tokens, and the signature that has it.
+        """Return the input width for `most` tokens and the name of its signature.
 
-        A static file has a signature per width. The narrowest signature is taken that has room for
-        the end token too.
+        A static file has one signature per width. The narrowest signature that also fits the end
+        token is used.
         """
         if not self._is_static:
             return most, signature
@@ -176,13 +176,13 @@ class IdSearch:
 
 
 def _parts(numbers: Sequence[int], count: int) -> Iterator[Sequence[int]]:
-    """The numbers in parts of like size, at least as many as interpreters."""
+    """Divide the numbers into parts of similar size, about one or more per interpreter."""
     size = min(SENTENCES, math.ceil(len(numbers) / count))
     for start in range(0, len(numbers), size):
         yield numbers[start : start + size]
 
 
 def _lengthened(ids: np.ndarray, length: int) -> np.ndarray:
-    """Add end tokens to ids (B, N, T), up to `length`."""
+    """Pad ids (B, N, T) with end tokens to `length`."""
     missing = length - ids.shape[2]
     return np.pad(ids, [(0, 0), (0, 0), (0, missing)], constant_values=END_ID)

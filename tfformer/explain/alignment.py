@@ -40,8 +40,8 @@ def alignments(
         layer: The decoder layer, from 1; by default the penultimate, the best one in Garg et al.
 
     Returns:
-        The links (source word, target word) of each pair. Blank sides and words beyond the model's
-        limit have none.
+        The links (source word, target word) of each pair. Blank sentences and words beyond the
+        model's limit have no links.
 
     Raises:
         ValueError: The decoder has no such layer, or the numbers of sources and targets differ.
@@ -74,10 +74,10 @@ def nearest_targets(
 def compiled_aligner(
     translator: Translator,
 ) -> Callable[[Sequence[str], Sequence[str]], list[Alignment]]:
-    """Return `nearest_targets` of a translator as a graph, to be called by one thread at a time.
+    """Return a compiled `nearest_targets`, which only one thread may call at a time.
 
     The first call takes as long as several calls of `nearest_targets`; later calls with few
-    sentences, a server's, take a small part of that.
+    sentences, as in a server, are much faster.
     """
     ids = tf.TensorSpec((None, None), tf.int32)
     compute = functools.partial(attention_weights, translator.model)
@@ -111,7 +111,7 @@ def _linked(
 
 
 def checked_layer(translator: Translator, layer: int | None) -> int:
-    """The decoder layer to read: by default the last but one, or the only one."""
+    """Return the decoder layer to read, by default the penultimate or the only layer."""
     layers = len(translator.model.decoder.layers)
     if layer is None:
         return max(1, layers - 1)
@@ -128,8 +128,8 @@ def pharaoh(alignment: Alignment) -> str:
 def alignment_error_rate(predicted: Sequence[Alignment], known: Sequence[Alignment]) -> float:
     """Return 1 - 2 |A and S| / (|A| + |S|) over all sentences (Och and Ney 2003).
 
-    A are the found links, S the known links, which all count as sure. The rate is 0 if all links
-    are right and 1 if all are wrong; without any link ValueError is raised.
+    A are the predicted links, S the known links, which all count as sure. The rate is 0 if all
+    links are right and 1 if all are wrong. ValueError is raised if there are no links.
 
     Example:
         >>> alignment_error_rate([((0, 0), (1, 1))], [((0, 0), (1, 2))])
@@ -139,14 +139,14 @@ def alignment_error_rate(predicted: Sequence[Alignment], known: Sequence[Alignme
     total = sum(len(a) + len(s) for a, s in pairs)
     if not total:
         raise ValueError(
-            "these alignments have no link, so their error rate is undefined; pass sentences "
+            "these alignments have no links, so their error rate is undefined; pass sentences "
             "with links"
         )
     return 1 - 2 * sum(len(a & s) for a, s in pairs) / total
 
 
 def strongest(maps: AttentionMaps, layer: int) -> Alignment:
-    """Return the links with the strongest weight of their target word or their source word."""
+    """Link each target word, and each source word, to the word with the strongest weight."""
     rows = maps.weights[layer - 1].mean(axis=0)  # (T, S), the end tokens last
     weights = rows[:-1]
     end = weights.shape[1] - 1

@@ -1,10 +1,10 @@
 """The attention of a trained translator.
 
-It has the weights of the heads, with their tokens. The maps are computed by walking through the
-model's own layers and asking each attention for its weights, so that the model itself keeps
-nothing. Shape letters: B batch, S source, T target, L layers, H heads, R rows
-(the positions that attend), C columns (the positions attended to). Layers and heads are counted
-from 1, as in the literature.
+Attention maps contain the weights of the heads, with their tokens. They are computed by calling the
+model's layers one by one and requesting the weights of each attention, so that the model itself
+stores nothing. Shape letters: B batch, S source, T target, L layers, H heads, R rows (the positions
+that attend), C columns (the positions attended to). Layers and heads are counted from 1, as in the
+literature.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class AttentionMaps(NamedTuple):
     weights: np.ndarray  # (L, H, R, C) float32
 
     def words(self) -> AttentionMaps:
-        """Return the same maps from word to word, where spaces separate words.
+        """Return the same maps between words, which are separated by spaces.
 
         Attention to a word is the sum over its pieces, attention from a word the mean over its
         pieces, so that rows still sum to 1 (Clark et al. 2019, "What Does BERT Look At?", section
@@ -61,11 +61,11 @@ class AttentionMaps(NamedTuple):
 
 
 class Attention(NamedTuple):
-    """All attention in the translation of one sentence, from piece to piece.
+    """All attention in the translation of one sentence, between pieces.
 
-    The source ends with the end token. A decoder position reads one token and writes the next:
-    `decoder` names its rows by the token read, from the start token on, `cross` by the token
-    written, up to the end token.
+    The source ends with the end token. A decoder position reads one token and writes the next: The
+    rows of `decoder` are labelled with the token read, from the start token on; the rows of `cross`
+    with the token written, up to the end token.
     """
 
     encoder: AttentionMaps  # source to source
@@ -111,7 +111,7 @@ def each_attention(
     batch_size: int = 64,
     weights: Weights | None = None,
 ) -> Iterator[Attention]:
-    """Yield the attention of one sentence after the other.
+    """Yield the attention of each sentence in turn.
 
     Sentences and targets may be encoded already. By default the targets are the model's own
     translations, tokenized again as text, and `weights` is `attention_weights` of the model.
@@ -213,7 +213,7 @@ def _labelled(
     decoder: np.ndarray,
     cross: np.ndarray,
 ) -> Attention:
-    """Return one sentence's weights with its S source tokens, `</s>` included, without padding."""
+    """Label one sentence's weights with its tokens, including `</s>`, and remove the padding."""
     read = (START, *target)
     written = (*target, END)
     s = len(source)
@@ -228,12 +228,12 @@ def _labelled(
 def _check_not_blank(sentences: EncodedSentences) -> None:
     if not all(sentences.ids):
         raise ValueError(
-            "a sentence is blank, and so there is no attention; pass sentences with words"
+            "a sentence is blank and therefore has no attention; pass sentences with words"
         )
 
 
 def word_spans(pieces: Sequence[str]) -> list[slice]:
-    """Return the pieces of each word, where spaces separate words.
+    """Return the span of pieces of each word; words are separated by spaces.
 
     Example:
         >>> word_spans(["▁The", "▁cat", "s", "."])
@@ -245,7 +245,7 @@ def word_spans(pieces: Sequence[str]) -> list[slice]:
 
 
 def _words(pieces: Sequence[str]) -> list[list[str]]:
-    """The pieces of each word. Start and end token are words of their own."""
+    """Group pieces by word. Start and end tokens count as words."""
     words: list[list[str]] = []
     for piece in pieces:
         if piece.startswith(WORD_START) or piece in (START, END) or not words:

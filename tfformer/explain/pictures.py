@@ -28,11 +28,11 @@ KINDS = {
     "decoder": "Decoder self-attention",
     "cross": "Cross-attention",
 }
-NOTE = "Attention shows where a head looks. It is no reason for what the model writes."
+NOTE = "Attention shows where a head looks. It does not explain why the model chose a word."
 PAGE = ".html"
 SUFFIXES = (".png", ".svg", PAGE)
 TEMPLATE = Path(__file__).with_name("attention.html")
-FAMOUS_WORD = "it"  # of "The animal did not cross the street because it was too tired."
+FAMOUS_WORD = "it"  # in "The animal did not cross the street because it was too tired."
 PUNCTUATION = ".,;:!?\"'()[]«»„“”‚‘’¿¡…"
 
 INK = "#1b1f24"
@@ -56,18 +56,17 @@ def draw_attention(
         path: A .html file is an interactive page that opens at this kind and word; a .png or .svg
             file has a heat map for each layer and head.
         kind: "encoder", "decoder" or "cross".
-        word: A word of the sentence that attends, with or without its punctuation; heat maps then
-            have its row alone.
+        word: A word of the attending sentence, with or without its punctuation; heat maps then show
+            only its row.
         languages: Codes of the source's and the translation's language, for the page's title.
 
     Raises:
-        ValueError: An argument does not exist in these maps; the message lists the choices.
+        ValueError: An argument is unknown or does not occur in these maps; the message lists the
+            choices.
     """
     path = Path(path)
     if path.suffix not in SUFFIXES:
-        raise ValueError(
-            f"{path} does not end in a format that is drawn here; choose {' or '.join(SUFFIXES)}"
-        )
+        raise ValueError(f"the suffix of {path} is not supported; choose {' or '.join(SUFFIXES)}")
     if kind not in KINDS:
         raise ValueError(f"kind={kind!r} does not exist; choose one of {', '.join(KINDS)}")
     maps: AttentionMaps = getattr(attention, kind).words()
@@ -93,7 +92,7 @@ def _draw_heat_maps(maps: AttentionMaps, path: Path) -> None:
     figure = _empty_figure((width * cell, height * cell))
     axes = figure.subplots(layers, heads, squeeze=False, sharex=True, sharey=True)
     figure.subplots_adjust(left=0, right=1, bottom=0, top=1, wspace=1 / columns, hspace=2 / rows)
-    font = max(30 * cell, 3)  # points, of text beside the cells
+    font = max(30 * cell, 3)  # points, for text beside the cells
     for (layer, head), ax in np.ndenumerate(axes):
         ax.imshow(maps.weights[layer, head], cmap="Blues", vmin=0, vmax=1)
         _draw_grid(ax, (rows, columns), cell)
@@ -108,7 +107,7 @@ def _draw_heat_maps(maps: AttentionMaps, path: Path) -> None:
 
 
 def _draw_grid(ax: Axes, shape: tuple[int, int], width: float) -> None:
-    """Draw thin lines between the cells (rows, columns) of a heat map, and no ticks."""
+    """Draw thin lines, but no ticks, between the cells (rows, columns) of a heat map."""
     rows, columns = shape
     ax.set_xticks(np.arange(columns + 1) - 0.5, minor=True)
     ax.set_yticks(np.arange(rows + 1) - 0.5, minor=True)
@@ -127,7 +126,7 @@ def _label(axes: np.ndarray, maps: AttentionMaps, font: float) -> None:
     for ax in axes[-1]:
         slanted: Style = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}
         ax.set_xticks(range(len(maps.columns)), maps.columns, **slanted, **text)
-        ax.set_xlabel("looked at", fontsize=font, color=GREY)
+        ax.set_xlabel("attended to", fontsize=font, color=GREY)
 
 
 # --- The page -----------------------------------------------------------------------------------
@@ -169,13 +168,13 @@ def _view(maps: AttentionMaps) -> dict[str, Any]:
 
 
 def _first_row(maps: AttentionMaps) -> int:
-    """The row of the famous word, or the first."""
+    """Return the row of the famous word, or the first row."""
     words = [row.strip(PUNCTUATION).casefold() for row in maps.rows]
     return words.index(FAMOUS_WORD) if FAMOUS_WORD in words else 0
 
 
 def _row(maps: AttentionMaps, word: str) -> int:
-    """Return the first row with this word, or with it apart from punctuation and case."""
+    """Return the first row with this word; if there is none, ignore punctuation and case."""
     plain = tuple(row.strip(PUNCTUATION).casefold() for row in maps.rows)
     for words in (maps.rows, plain):
         for wanted in (word, word.casefold()):
@@ -191,7 +190,7 @@ COLUMN = 4.2  # inches for the words of a language and their bars
 WORDS_END = 1.65  # inches from the left of a column, where the words end and the bars begin
 LONGEST_BAR = 1.7  # inches
 TEXT = 16  # points
-WORTH_A_NUMBER = 0.05  # of the largest influence
+WORTH_A_NUMBER = 0.05  # share of the largest influence
 
 
 def draw_influences(measured: Influences, path: str | Path) -> None:
@@ -222,7 +221,7 @@ def draw_influences(measured: Influences, path: str | Path) -> None:
 
 
 def _draw_influence(ax: Axes, word: str, share: float, value: float, left: float, y: float) -> None:
-    """Draw a word and its bar, `share` of the longest one."""
+    """Draw a word and its bar, whose length is `share` of the longest bar."""
     is_large = share >= WORTH_A_NUMBER
     weight = "bold" if share > 0.5 else "normal"
     style: Style = {"fontsize": TEXT, "va": "center", "fontweight": weight, "parse_math": False}
@@ -240,14 +239,15 @@ def _draw_influence(ax: Axes, word: str, share: float, value: float, left: float
 def _empty_figure(size: tuple[float, float]) -> Figure:
     """Return an empty white figure of a size in inches.
 
-    Without Matplotlib the ValueError has the command that installs it.
+    Without Matplotlib, a ValueError states the command that installs it.
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
         raise ValueError(
-            "pictures need matplotlib; pip install -e '.[plot]' (text and .html pages do without)"
+            "pictures need matplotlib; pip install -e '.[plot]' (text and .html pages do not need "
+            "it)"
         ) from error
     figure = Figure(size, dpi=150, facecolor=PAPER)
     FigureCanvasAgg(figure)

@@ -1,4 +1,4 @@
-"""Ask an artifact in another process, and compare its answers with the run's own."""
+"""Run an artifact in another process, and compare its outputs with the run's."""
 
 import json
 import math
@@ -8,16 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-SCORE_TOLERANCE = 1e-3  # relative, or in nats below 1; summation order alone changes 1e-5
+SCORE_TOLERANCE = 1e-3  # relative, or in nats below 1; rounding alone causes about 1e-5
 CHECKOUT = Path(__file__).parents[2]  # the folder of the package
 
 Scored = tuple[str, float]  # a text and its score in nats
-Inputs = dict[str, Any]  # by name, the batch first: texts or nested lists of whole numbers
-Outputs = dict[str, Any]  # by name, the batch first
+Inputs = dict[str, Any]  # name -> texts or nested lists of integers, batch first
+Outputs = dict[str, Any]  # name -> values, batch first
 
 
 class Question(NamedTuple):
-    """What an artifact is asked, and the answer that it must give."""
+    """Requests to an artifact, and the expected answers."""
 
     name: str  # the signature or the search, as the manifest names it
     beam_size: int  # 1 is greedy search
@@ -28,12 +28,12 @@ class Question(NamedTuple):
 
 
 def compare(folder: Path, questions: Sequence[Question]) -> dict[str, dict[str, Any]]:
-    """Measure how many texts of an artifact, a folder with a manifest, are the run's own.
+    """Measure how many texts of an artifact (a folder with a manifest) equal the run's.
 
     The figures, by the names of the questions, are `beam_size`, `sentences`, how many are
     `identical`, and their `largest_score_difference`, relative to a score beyond 1. A score that is
-    not a number differs by infinity. If several loaders read the artifact, the figures are the
-    worst.
+    not a number differs by infinity. If several loaders run the artifact, the worst figures are
+    returned.
     """
     requests = [(one.signature, inputs) for one in questions for inputs in one.requests]
     measured: dict[str, dict[str, Any]] = {}
@@ -47,10 +47,10 @@ def compare(folder: Path, questions: Sequence[Question]) -> dict[str, dict[str, 
 
 
 def ask(folder: Path, requests: Sequence[tuple[str, Inputs]]) -> list[list[Outputs]]:
-    """Return an artifact's outputs of each request, a signature with inputs, for each loader.
+    """Return an artifact's outputs for each request (signature and inputs), per loader.
 
-    Another process, `python -m tfformer.engines`, runs the artifact. ValueError: it failed, or
-    printed no answer.
+    Another process, `python -m tfformer.engines`, runs the artifact. ValueError is raised if the
+    process fails or prints no answer.
     """
     command = [sys.executable, "-m", "tfformer.engines", str(folder.resolve())]
     done = subprocess.run(
@@ -67,12 +67,12 @@ def ask(folder: Path, requests: Sequence[tuple[str, Inputs]]) -> list[list[Outpu
     try:
         return json.loads(last)
     except ValueError:
-        raise _refusal(f"its last line is no answer: {last[:100]!r}") from None
+        raise _refusal(f"its last line is not an answer: {last[:100]!r}") from None
 
 
 def _refusal(reason: str) -> ValueError:
     return ValueError(
-        f"what was written cannot be run by another process, so it is not kept: {reason}"
+        f"another process cannot run the export, which is therefore deleted: {reason}"
     )
 
 
@@ -105,12 +105,12 @@ def _worse(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any
 
 
 def check(parity: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise ValueError if `compare` has found another text, or a score beyond `SCORE_TOLERANCE`."""
+    """Raise ValueError if a text differs, or a score differs by more than `SCORE_TOLERANCE`."""
     for name, measured in parity.items():
         is_same = measured["identical"] == measured["sentences"]
         if not is_same or measured["largest_score_difference"] > SCORE_TOLERANCE:
             raise ValueError(
-                f"{name} gave the run's translation for {measured['identical']} of "
-                f"{measured['sentences']} samples, with scores up to "
-                f"{measured['largest_score_difference']:.2g} apart; what was written is not kept"
+                f"{name} returned the run's translation for {measured['identical']} of "
+                f"{measured['sentences']} samples, and scores differ by up to "
+                f"{measured['largest_score_difference']:.2g}; the export is deleted"
             )

@@ -1,8 +1,8 @@
-"""From a finished run to an artifact that other software runs.
+"""Turn a finished run into an artifact that other software can run.
 
-Every format takes the same steps: the run is opened, its model loaded, the artifact written into a
-temporary folder, read back by another process, compared with the run, described in a manifest, and
-published: whole or not at all.
+Every format that an engine can run follows the same steps: the run is opened, its model loaded, the
+artifact written to a temporary folder, run by another process, compared with the run, described in
+a manifest, and published completely or not at all.
 """
 
 import dataclasses
@@ -33,8 +33,8 @@ def export_model(
 ) -> Path:
     """Write a run for other software, and check that it translates the same there.
 
-    In float32 the text of every sample must be the run's own, read back by another process. In
-    another precision the comparison is measured and reported in the manifest.
+    In float32, another process that runs the artifact must produce the run's own text for every
+    sample. In other precisions, the differences are only recorded in the manifest.
 
     Args:
         run: The run directory of a finished training.
@@ -94,7 +94,7 @@ def _fill(folder: Path, run: Run, model: TextModel, chosen: Format, step: Steps)
     with step(f"writing {chosen.title}"):
         chosen.write(folder, model)
         manifest = first_manifest(folder, run, model) | chosen.description(folder)
-        write_manifest(folder, manifest)  # with which the engine reads the artifact back
+        write_manifest(folder, manifest)  # the engine needs it to open the artifact
     samples = chosen.samples or random_samples(model, chosen.sample_ids(model.tokenizers))
     with step(f"computing the run's own answers to {len(samples)} samples"):
         questions = chosen.questions(model, samples)

@@ -1,7 +1,7 @@
 """Beam search over token ids in the graph.
 
-Shape letters: B sentences, N beams, V vocabulary, K continuations (2N, or fewer of a small
-vocabulary), L length of the ids.
+Shape letters: B sentences, N beams, V vocabulary, K continuations (2N, or fewer if the vocabulary
+is small), L length of the ids.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def length_penalty(length: tf.Tensor, alpha: float, length_normalization: str = 
     """Return the divisor of a hypothesis' log-probability: float32, 1 for one token.
 
     Args:
-        length: Tokens of a hypothesis, the end token included; any shape.
+        length: Number of tokens of a hypothesis, including the end token; any shape.
         alpha: 0 for no penalty; larger values favour longer hypotheses.
         length_normalization: "wu" for ((5 + length) / 6)^alpha (Wu et al. 2016, equation 14),
             "power" for length^alpha, as in Marian, Transformers and CTranslate2.
@@ -56,8 +56,8 @@ class _Beams(NamedTuple):
     ids: tf.Tensor  # (B, N, L) all tokens of each live beam
     scores: tf.Tensor  # (B, N) their log-probabilities in nats
     found: Hypotheses  # (B, N) finished hypotheses
-    max_lengths: tf.Tensor  # (B,) tokens that the hypotheses may have
-    state: Any  # the step function's, for B * N rows
+    max_lengths: tf.Tensor  # (B,) maximum tokens of a hypothesis
+    state: Any  # the step function's state, with B * N rows
 
 
 def beam_search(
@@ -78,16 +78,17 @@ def beam_search(
 ) -> Hypotheses:
     """Find the best hypotheses of each sentence with `beam_size` beams.
 
-    Each step ranks the 2N most likely continuations of a sentence's N live beams. Each beam has one
-    continuation by the end token, so at least N of the 2N can go on. Among the first N
-    continuations, those with the end token become finished hypotheses; continuations ranked lower
-    would not have survived the pruning to N beams. The N most likely of the others are the next
-    live beams. At the sentence's maximum length the first N continuations are finished without an
-    end token.
+    Each step ranks the 2N most likely continuations of a sentence's N live beams. Each beam has
+    only one continuation with the end token, so at least N of the 2N are unfinished. Among the
+    first N continuations, those with the end token become finished hypotheses; continuations ranked
+    lower would not have survived the pruning to N beams. The N most likely unfinished continuations
+    become the next live beams. At the sentence's maximum length, the first N continuations become
+    finished hypotheses even without an end token.
 
-    The best N finished hypotheses are kept. With `early_stopping` a sentence stops as soon as it
-    has N, even if a live beam could still overtake one; without, as soon as the best live beam,
-    ended now, would not overtake the worst. A sentence does not change while its neighbours in the
+    The best N finished hypotheses are kept. With `early_stopping`, a sentence stops as soon as it
+    has N of them, even if a live beam could still overtake one. Without it, the sentence stops as
+    soon as the best live beam, if it ended now, would not overtake the worst of the N. A sentence
+    does not change while its neighbours in the
     batch continue: its result never depends on them.
 
     Keeping N partial hypotheses, and removing one from the beam when it ends, is the search of
@@ -120,8 +121,8 @@ def beam_search(
         alpha)`.
 
     Raises:
-        ValueError: `beam_size` is not a whole number from 1, `alpha` is negative or not finite, or
-            `length_normalization` is unknown.
+        ValueError: `beam_size` is not an integer of at least 1, `alpha` is negative or not finite,
+            or `length_normalization` is unknown.
 
     Example:
         The most likely first token is 4, but the most likely pair begins with 5.
@@ -161,7 +162,7 @@ def beam_search(
         top_ids = tf.gather(beams.ids, top_beams, batch_dims=1)  # (B, K, L)
         top_ids = write_tokens(top_ids, top_tokens, step)  # (B, K, L)
 
-        # Those of the first N that end with the end token become finished hypotheses.
+        # Among the first N, continuations that end become finished hypotheses.
         penalty = length_penalty(step + 1, alpha, length_normalization)
         is_last_step = step + 1 >= beams.max_lengths  # (B,)
         is_finished = (top_tokens == END_ID) | is_last_step[:, tf.newaxis]  # (B, K)
@@ -175,7 +176,7 @@ def beam_search(
             penalty=penalty,
         )
 
-        # The N most likely others become the live beams, with the state of the beam they continue.
+        # The N most likely unfinished continuations become the live beams; each inherits a state.
         unfinished_scores = tf.where(is_finished, EMPTY, top_scores)  # (B, K)
         live_scores, live = tf.math.top_k(unfinished_scores, beam_size)  # (B, N)
         live_beams = tf.gather(top_beams, live, batch_dims=1)  # (B, N)
@@ -200,7 +201,7 @@ def beam_search(
 def _first_beams(
     state: Any, max_lengths: tf.Tensor, beam_size: int, capacity: int | tf.Tensor
 ) -> _Beams:
-    """Return N equal beams of each sentence, of which only the first may be continued."""
+    """Return N identical beams per sentence; only the first beam can be continued."""
     sentences = tf.shape(max_lengths)[0]  # B
     no_ids = tf.zeros([sentences, beam_size, capacity], tf.int32)  # (B, N, L)
     no_lengths = tf.zeros([sentences, beam_size], tf.int32)  # (B, N)
@@ -227,8 +228,8 @@ def _top_continuations(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Return scores, beams and tokens (B, K) of the most likely continuations, best first.
 
-    `logits` (B * N, V) are those of the next token of every beam, `scores` (B, N) those of the
-    beams. K is `count`, or fewer for a small vocabulary.
+    `logits` (B * N, V) are every beam's logits of the next token, `scores` (B, N) the beams'
+    log-probabilities. K is `count`, or less if the vocabulary is small.
     """
     sentences = tf.shape(scores)[0]  # B
     beam_size = scores.shape[1]  # N
@@ -261,7 +262,7 @@ def _add_finished(
 ) -> Hypotheses:
     """Add the finished continuations of open sentences to the hypotheses and keep the best N.
 
-    Sentences that have N hypotheses already do not change. Continuations are `ids` (B, N, L) with
+    Sentences that have stopped do not change. Continuations are `ids` (B, N, L) with
     log-probabilities `scores` (B, N); `length` and its `penalty` are scalars.
     """
     beam_size = hypotheses.scores.shape[1]

@@ -1,4 +1,4 @@
-"""Ids in, ids out, inside a TensorFlow graph: all that exporters need.
+"""Translate ids to ids inside a TensorFlow graph, as exporters need it.
 
 Shape letters: B sentences, S source tokens, T target tokens, N beams, R rows (B, or B * N), P
 tokens of a prefix, D d_model, V vocabulary, L the longest limit.
@@ -35,7 +35,7 @@ from tfformer.model.transformer import Transformer
 from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 
 IMPOSSIBLE = -1e9  # the logit of a token that cannot follow
-FIRST_CAPACITY = 16  # positions in a cache that will grow
+FIRST_CAPACITY = 16  # initial positions in a growing cache
 
 PrefixState = tuple[Cache, tf.Tensor, tf.Tensor]  # cache, prefixes and their lengths
 
@@ -47,7 +47,7 @@ class DecoderState(NamedTuple):
     memory: ProjectedMemory  # the projected sources
 
     def enlarged(self, times: tf.Tensor) -> "DecoderState":
-        """Return this state with room for `times` as many positions."""
+        """Return this state with `times` its capacity."""
         return self._replace(cache=enlarged(self.cache, times))
 
     def reordered(self, rows: tf.Tensor) -> "DecoderState":
@@ -55,7 +55,7 @@ class DecoderState(NamedTuple):
         return self._replace(cache=self.cache.reordered(rows))
 
     def kept(self, sentences: tf.Tensor) -> "DecoderState":
-        """Return the state of the sentences of these numbers."""
+        """Return the state of the sentences with these indices."""
         memory = gather_rows(self.memory, sentences)
         if isinstance(self.cache, BeamCache):
             return DecoderState(self.cache.kept(sentences), memory)
@@ -90,8 +90,8 @@ def translate_ids(
         max_length: Maximum number of tokens of a source or translation.
         decoding: The search, with N beams; 1 is greedy search, which has no length penalty.
         to_logits: Projects hidden states (..., D) to logits (..., V); `model.logits` by default.
-        first_token: The id that every translation begins with, at probability 1, such as a language
-            token.
+        first_token: The id that every translation begins with, with probability 1, such as a
+            language token.
 
     Returns:
         N hypotheses for each of the B sources, best first.
@@ -135,7 +135,7 @@ def sample_ids(
 ) -> Hypotheses:
     """Draw one random translation of each source, as `search.sample` does.
 
-    `batch` () int32 numbers the batches of a seed. Scores are log-probabilities in nats
+    `batch` () int32 distinguishes batches that share a seed. Scores are log-probabilities in nats
     after the dialect's rules, but before temperature, `top_k` and `top_p`.
     """
     start = start_decoding(model, source, max_length, beam_size=1, first_token=first_token)
@@ -156,12 +156,12 @@ def sample_ids(
 
 
 def suppressed_token(dialect: Dialect) -> int | None:
-    """Return the id of the token that no search takes, if there is one."""
+    """Return the id of the token that a search must never choose, or None."""
     return None if dialect.allow_unknown else UNKNOWN_ID
 
 
 def logits_rule(dialect: Dialect, of_beams: bool) -> LogitsRule | None:
-    """Return the rules of a dialect in the order of Transformers; None if there are none.
+    """Return a function that applies a dialect's rules in Transformers' order; None without rules.
 
     The rule of a beam search returns log-probabilities.
     """
@@ -200,8 +200,8 @@ def start_decoding(
     """Encode the sources and prepare the step function and state that every search needs.
 
     If S is static, so is the capacity, and every shape in the graph is fixed. Otherwise the cache
-    begins short and grows, as few translations come near their limit. The arguments are those of
-    `translate_ids`.
+    starts small and grows, because few translations approach their limit. The arguments are those
+    of `translate_ids`.
     """
     lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.int32)  # (B,)
     max_lengths = length_limits(lengths, max_length, model.dialect)  # (B,)
@@ -225,7 +225,7 @@ def start_decoding(
 
 
 def _static_limit(length: int, max_length: int, dialect: Dialect) -> int:
-    """Return the limit of a source of `length` tokens as a plain number."""
+    """Return the limit of a source of `length` tokens as a Python int."""
     with tf.init_scope():  # outside the graph that is being traced
         return int(length_limits(tf.constant(length), max_length, dialect))
 
@@ -246,7 +246,7 @@ def _step_fn(
     if beam_size > 1:
         hidden_step = model.hidden_beam_step
     is_first = tf.range(model.target_vocab_size) == (-1 if first_token is None else first_token)
-    certain = tf.where(is_first, 0.0, IMPOSSIBLE)  # (V,), the logits before the first token
+    certain = tf.where(is_first, 0.0, IMPOSSIBLE)  # (V,), the logits that force the first token
 
     def step_fn(
         ids: tf.Tensor, step: tf.Tensor, state: DecoderState
@@ -264,9 +264,9 @@ def _step_fn(
 def length_limits(lengths: tf.Tensor, max_length: int, dialect: Dialect) -> tf.Tensor:
     """Return the maximum tokens of translations, (B,) int32; 0 for a blank source.
 
-    The factor is multiplied in float32 and its product rounded up, as in Marian, whose beam search
-    stops at `size >= max-length-factor * width` (translator/beam_search.cpp). `lengths` (B,) int32
-    counts the tokens of each source, the end token included.
+    The product is computed in float32 and rounded up, as in Marian, whose beam search stops at
+    `size >= max-length-factor * width` (translator/beam_search.cpp). `lengths` (B,) int32 counts
+    the tokens of each source, the end token included.
 
     Example:
         >>> marian = Dialect(max_length_factor=1.5, extra_length=0)
@@ -279,7 +279,7 @@ def length_limits(lengths: tf.Tensor, max_length: int, dialect: Dialect) -> tf.T
 
 
 def _empty_where(is_blank: tf.Tensor, hypotheses: Hypotheses) -> Hypotheses:
-    """Replace the hypotheses of blank sentences (B,) by an empty one of score 0."""
+    """Give each blank sentence (B,) a single empty hypothesis with score 0."""
     is_blank = is_blank[:, tf.newaxis]
     is_first = tf.range(tf.shape(hypotheses.scores)[1]) == 0
     one_of_score_0 = tf.where(is_first, 0.0, EMPTY)  # (N,)
@@ -302,7 +302,7 @@ def source_ids(ids: tf.Tensor, lengths: tf.Tensor, max_length: int) -> tf.Tensor
 
 
 def with_end(ids: tf.Tensor, lengths: tf.Tensor, max_length: int) -> tf.Tensor:
-    """Append the end token as `source_ids` does, in a blank sentence too."""
+    """Append the end token as `source_ids` does, but to blank sentences too."""
     width = ids.shape[1]
     longest = tf.minimum(tf.shape(ids)[1], max_length - 1)
     lengths = tf.clip_by_value(lengths, 0, longest)
@@ -345,10 +345,10 @@ def continue_prefixes(
     search_fn: Callable[..., Hypotheses],
     to_logits: ToLogits | None = None,
 ) -> Hypotheses:
-    """Continue the beginnings of sequences with a language model.
+    """Continue prefixes of sequences with a language model.
 
-    The tokens that all prefixes have are written to the cache at once. A longer prefix forces its
-    remaining tokens, at no cost to its score.
+    The positions that all prefixes have are written to the cache in one step. The remaining tokens
+    of longer prefixes are forced and do not count in the score.
 
     Args:
         model: The language model.
@@ -366,8 +366,8 @@ def continue_prefixes(
     to_logits = to_logits or model.logits
     rows, longest = tf.unstack(tf.shape(prefixes))
     shortest = tf.minimum(tf.reduce_min(lengths), longest)  # without rows the minimum is huge
-    shared = tf.maximum(shortest, 1) - 1  # tokens that every row has before its prefix's last
-    cache = model.stack.empty_cache(rows, shared + 1)  # grows with the tokens found
+    shared = tf.maximum(shortest, 1) - 1  # tokens that every prefix has before its last token
+    cache = model.stack.empty_cache(rows, shared + 1)  # grows during the search
     _, cache = model.hidden_step(prefixes[:, :shared], 0, cache)
 
     def step_fn(

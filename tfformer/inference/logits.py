@@ -1,6 +1,6 @@
-"""The logits of a step: which tokens may be drawn, and which are most likely.
+"""Functions on the logits of a step: filters, rules and the most likely tokens.
 
-The rules on translations take `ids` (R, L), of which the first `count` () are tokens.
+The rules receive `ids` (R, L), whose first `count` () entries are the tokens so far.
 
 Shape letters: R rows, V vocabulary, L length of the ids, N tokens of a row, W words.
 """
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-BLOCK = 64  # neighbouring logits; the largest of each block are compared first
-ANY, NO_TOKEN = -1, -2  # in place of ids: ANY equals every id, NO_TOKEN no id
+BLOCK = 64  # logits per block; the maxima of all blocks are compared first
+ANY, NO_TOKEN = -1, -2  # used like ids: ANY matches every id, NO_TOKEN matches none
 LARGE = 4096  # logits in a row; with fewer, comparing blocks costs more than it saves
 
 
@@ -44,8 +44,8 @@ def keep_top_p(logits: tf.Tensor, p: float) -> tf.Tensor:
 def top_k(logits: tf.Tensor, k: int) -> tuple[tf.Tensor, tf.Tensor]:
     """Return values and ids (R, k) of the largest logits, as `tf.math.top_k` does, but faster.
 
-    The k largest logits are in the k blocks with the largest maxima; only these are searched, in
-    the order of the vocabulary, so that the first of equal logits comes first.
+    The k largest logits are in the k blocks with the largest maxima; only these blocks are
+    searched, in vocabulary order, so that equal logits keep that order.
 
     Example:
         >>> values, ids = top_k(tf.constant([[0.0, 2.0, 1.0, 2.0]]), k=3)
@@ -72,8 +72,9 @@ def top_k(logits: tf.Tensor, k: int) -> tuple[tf.Tensor, tf.Tensor]:
 def argmax(logits: tf.Tensor) -> tf.Tensor:
     """Return the id of the largest logit of each row, (R,) int32, faster than `tf.argmax`.
 
-    Only the first block with the largest maximum is searched; the first of equal logits counts. If
-    the last block is not full, its window begins earlier, at logits that are smaller.
+    Only the first block with the largest maximum is searched; among equal logits, the first wins.
+    If the last block is not full, its window also covers the end of the previous block, whose
+    logits are smaller.
 
     Example:
         >>> argmax(tf.constant([[0.0, 2.0, 1.0, 2.0]])).numpy().tolist()
@@ -95,12 +96,12 @@ def argmax(logits: tf.Tensor) -> tf.Tensor:
 
 
 def without(logits: tf.Tensor, token: int | None) -> tf.Tensor:
-    """Give a token, if there is one, the lowest logit (R, V)."""
+    """Give `token`, unless it is None, the lowest logit (R, V)."""
     if token is None:
         return logits
     size = logits.shape[-1] or tf.shape(logits)[-1]
     lowest = tf.one_hot(token, size, logits.dtype.min, dtype=logits.dtype)
-    return logits + lowest  # LiteRT is slow to select
+    return logits + lowest  # LiteRT's select is slow
 
 
 def penalize_repetition(
@@ -118,7 +119,7 @@ def penalize_repetition(
 def forbid_repeated_ngrams(
     logits: tf.Tensor, ids: tf.Tensor, count: tf.Tensor, size: int
 ) -> tf.Tensor:
-    """Give the lowest logit to tokens (R, V) that would complete an n-gram of `ids` again."""
+    """Give the lowest logit to tokens (R, V) that would repeat an n-gram of `ids`."""
     length = tf.shape(ids)[1]
     position = tf.range(length)
     ends = tf.zeros_like(ids, tf.bool) | ((position >= size - 1) & (position < count))  # (R, L)
@@ -133,9 +134,9 @@ def forbid_words(
     logits: tf.Tensor, ids: tf.Tensor, count: tf.Tensor, words: Sequence[Sequence[int]]
 ) -> tf.Tensor:
     """Give the lowest logit to tokens (R, V) that would complete one of the words (W)."""
-    longest = max(2, *map(len, words)) - 1  # tokens before the last
+    longest = max(2, *map(len, words)) - 1  # tokens of a word before its last
     beginnings = tf.constant([[ANY] * (longest + 1 - len(word)) + [*word[:-1]] for word in words])
-    places = count - longest + tf.range(longest)  # indices of the last tokens
+    places = count - longest + tf.range(longest)  # indices indices of the most recent tokens
     recent = tf.gather(ids, tf.maximum(places, 0), axis=1)  # (R, longest)
     recent = tf.where(places < 0, NO_TOKEN, recent)
     is_any = beginnings == ANY
@@ -145,7 +146,7 @@ def forbid_words(
 
 
 def _named(tokens: tf.Tensor, is_named: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-    """Return which logits (R, V) are those of a token (R, N) that is named."""
+    """Return a mask (R, V) of the tokens (R, N) that `is_named` marks."""
     rows = tf.zeros_like(tokens) + tf.range(tf.shape(tokens)[0])[:, tf.newaxis]
     places = tf.stack([rows, tokens], axis=-1)  # (R, N, 2)
     return tf.scatter_nd(places, tf.cast(is_named, tf.int32), tf.shape(logits)) > 0
@@ -154,8 +155,8 @@ def _named(tokens: tf.Tensor, is_named: tf.Tensor, logits: tf.Tensor) -> tf.Tens
 def log_sum_exp(logits: tf.Tensor, best: tf.Tensor) -> tf.Tensor:
     """Return log(sum(exp(logits))) of each row, (R,), given the id of its largest logit.
 
-    It is x - log(softmax(x)) of any logit x, and exact for the largest, whose softmax is at least 1
-    / V. One operation computes the softmax; `tf.reduce_logsumexp` needs four passes.
+    It equals x - log(softmax(x)) for any logit x, and is accurate for the largest, whose softmax is
+    at least 1 / V. One operation computes the softmax; `tf.reduce_logsumexp` needs four passes.
 
     Example:
         >>> logits = tf.math.log([[1.0, 4.0, 3.0]])

@@ -11,35 +11,36 @@ from tfformer.argument_checks import require_size
 from tfformer.runtime.tracing import traced
 
 Batch = tuple[Any, tf.Tensor, tf.Tensor]  # inputs, labels and sample weights
-SEED = "seed_generator_state"  # the name of the variable of each `keras.random.SeedGenerator`
+SEED = "seed_generator_state"  # variable name in each `keras.random.SeedGenerator`
 
 
 class Workers(Protocol):
-    """Processes that train one model together, each on other shards of a batch."""
+    """Processes that train one model together, each on different shards of a batch."""
 
     number: int  # the number of this process, from 0
     count: int  # the number of processes
 
     def sum(self, tensors: list[tf.Tensor]) -> list[tf.Tensor]:
-        """Return each tensor's sum over all processes, the same in each of them."""
+        """Return each tensor's sum over all processes; every process gets the same sums."""
 
 
 class ShardedModel(keras.Model):
     """A `keras.Model` that can train on the shards of a batch in parallel.
 
-    TensorFlow runs independent operations in parallel. Two shards with equally many rows keep two
-    cores busy, where a single chain of operations splits every small operation between the cores
-    and waits for both. One thread per operation works best:
+    TensorFlow runs independent operations in parallel. Two shards of equal size keep two cores
+    busy, whereas a single chain of operations splits every small operation between the cores and
+    waits for both. One thread per operation works best:
     `tf.config.threading.set_intra_op_parallelism_threads(1)`. With several devices, each step
-    copies the weights to all of them and sums their gradients on the first. Several processes get
-    the same batch, learn different shards of it and sum their gradients. The update is that of the
-    whole batch, for a loss that is a mean by sample weights, such as `SmoothedCrossEntropy`.
+    copies the weights to all of them and sums their gradients on the first. Several processes
+    receive the same batch, train on different shards of it and sum their gradients. The update
+    equals that of the whole batch if the loss is a mean weighted by the sample weights, such as
+    `SmoothedCrossEntropy`.
 
     Attributes:
-        shards: The number of shards of this process, from 1. With 1, and a loss that is not a mean
-            by sample weights, the step is Keras' own.
-        devices: The devices that process the shards in turn; the first one has the weights. ""
-            leaves the choice to TensorFlow.
+        shards: The number of shards of this process, at least 1. With one shard in one process, and
+            a loss that is not a weighted mean, the step is Keras' own.
+        devices: The devices to which shards are assigned in turn; the first device stores the
+            weights. "" leaves the choice to TensorFlow.
         workers: The processes that train the model together; None for a single process.
         compiles_shards: Whether XLA compiles the work of each shard for its device. Keras'
             `jit_compile` compiles the whole step, which then runs on one device.
@@ -60,7 +61,7 @@ class ShardedModel(keras.Model):
         self._shards = require_size("shards", count)
 
     def train_step(self, data: tuple[Any, ...]) -> dict[str, tf.Tensor]:
-        """Take Keras' step on a batch, or a step by the sum of its shards' gradients.
+        """Run Keras' training step on a batch, or a step that sums the gradients of its shards.
 
         Args:
             data: Inputs, labels and sample weights, with the rows on the first axis.
@@ -95,7 +96,7 @@ class ShardedModel(keras.Model):
         return self.get_metrics_result()
 
     def test_step(self, data: tuple[Any, ...]) -> dict[str, tf.Tensor]:
-        """Take Keras' step, but weight a mean by sample weights by their sum."""
+        """Run Keras' test step, but weight a batch's mean loss by its sum of sample weights."""
         x, labels, weights = _checked(data)
         if not self._loss_is_mean_by(weights):
             return super().test_step(data)
@@ -114,9 +115,9 @@ class ShardedModel(keras.Model):
     def _loss_is_mean_by(self, weights: tf.Tensor | None) -> bool:
         """Return whether to average losses by the sums of the sample weights.
 
-        Keras averages by the numbers of rows: a mean over tokens would then change with the size of
-        the batches. Under a distribution strategy Keras' average remains, as it counts the
-        replicas.
+        Keras weights each batch by its number of rows, so a mean over tokens would depend on the
+        batch size. Under a distribution strategy, Keras' average is kept, because it takes the
+        replicas into account.
         """
         reduction = getattr(self.loss, "reduction", None)
         is_mean = weights is not None and reduction == "mean_with_sample_weight"
@@ -150,7 +151,7 @@ class ShardedModel(keras.Model):
         return loss, gradients
 
     def _with_moved_seeds(self, state: Sequence[tf.Tensor], distance: int) -> list[tf.Tensor]:
-        """Return the other variables' values, each seed advanced by `distance`.
+        """Return the non-trainable variables' values, with each seed advanced by `distance`.
 
         Dropout then differs between processes, as it does between shards.
         """
@@ -170,11 +171,11 @@ class ShardedModel(keras.Model):
     ) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
         """Process a shard with copies of the weights, on the current device.
 
-        `weights` and `state` are the values of the trainable and the other variables. The gradients
-        belong to the loss times `scale`.
+        `weights` and `state` are the values of the trainable and the non-trainable variables. The
+        loss is multiplied by `scale` before it is differentiated.
 
         Returns:
-            The shard's share of the loss with its gradients, and the state after it.
+            The shard's share of the loss, its gradients, and the state after the shard.
         """
         x, labels, sample_weights = shard
         copies = [tf.identity(weight) for weight in weights]
@@ -182,7 +183,7 @@ class ShardedModel(keras.Model):
         values = zip(variables, [*copies, *state], strict=True)
         with tf.GradientTape() as tape:
             tape.watch(copies)
-            # In one scope: so the loss has the losses that the call adds, and a regulariser reads
+            # In one scope, the loss includes the losses that the call adds, and regularisers read
             # the copies, whose gradients are taken.
             with keras.StatelessScope(values, collect_losses=True) as scope:
                 predicted = self(x, training=True)
@@ -200,12 +201,13 @@ class ShardedModel(keras.Model):
 
 
 def _checked(data: tuple[Any, ...]) -> tuple[Any, Any, Any]:
-    """Return inputs, labels and sample weights; ValueError for weights of rows or classes."""
+    """Return inputs, labels and sample weights; ValueError unless weights are per token."""
     x, labels, weights = keras.utils.unpack_x_y_sample_weight(data)
     if weights is not None and len(weights.shape) < len(labels.shape):
         raise ValueError(
-            f"sample weights have the shape {tuple(weights.shape)}, but need one weight per token, "
-            f"as labels {tuple(labels.shape)}; class_weight makes weights of rows, so leave it out"
+            f"sample weights have the shape {tuple(weights.shape)}, but must contain one weight "
+            f"per token, like the labels {tuple(labels.shape)}; class_weight creates one weight "
+            "per row, so omit it"
         )
     return x, labels, weights
 

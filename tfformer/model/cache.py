@@ -1,6 +1,6 @@
 """The key/value cache of a decoder, written position by position.
 
-It holds one pair of tensors for each layer.
+It contains one pair of tensors per layer.
 
 Shape letters: B sentences, N beams, R rows being decoded (B, or B * N), H heads, L the cache's
 capacity, T new positions, D d_model.
@@ -34,10 +34,10 @@ class KeysValues(NamedTuple):
     def write(self, new: "KeysValues", position: tf.Tensor | int) -> "KeysValues":
         """Return this cache with T new positions written from `position` on.
 
-        The cache must have room for them: position + T is at most L.
+        The cache must have capacity for them: position + T must be at most L.
         """
         begin = tf.stack([0, 0, position, 0])
-        # Made again in each call: one function for all calls would collect a trace per shape.
+        # Created in each call: a shared function would accumulate a trace per shape.
         update = traced(_update_slice, experimental_implements=UPDATE_SLICE)
         keys = update(self.keys, new.keys, begin)
         values = update(self.values, new.values, begin)
@@ -58,7 +58,7 @@ def with_capacity(cache: AnyCache, length: tf.Tensor | int) -> AnyCache:
     """Return a cache with room for `length` positions.
 
     A cache is a nest of tensors (..., ..., L, ...) with four axes. If it must grow, its capacity is
-    at least doubled, with zeros behind its positions. A cache of static shape inside a graph cannot
+    at least doubled, and the new positions are zeros. A cache of static shape inside a graph cannot
     grow and is returned unchanged.
     """
     if tf.nest.flatten(cache)[0].shape[2] is not None and not tf.executing_eagerly():
@@ -74,16 +74,16 @@ def with_capacity(cache: AnyCache, length: tf.Tensor | int) -> AnyCache:
 
 
 def grown_eagerly(cache: AnyCache, length: tf.Tensor | int) -> AnyCache:
-    """Return a cache with room for `length` positions, outside a graph.
+    """In eager mode, return a cache with capacity for `length` positions.
 
-    Inside a graph the cache is returned unchanged: a search enlarges it between two rounds, as a
-    branch in each step would be slow.
+    Inside a graph, the cache is returned unchanged: a search enlarges it between two rounds,
+    because a branch in every step would be slow.
     """
     return with_capacity(cache, length) if tf.executing_eagerly() else cache
 
 
 def enlarged(cache: AnyCache, times: tf.Tensor | int) -> AnyCache:
-    """Return a copy of a cache with `times` its capacity, the new positions empty."""
+    """Return a copy of a cache with `times` its capacity; the new positions are zeros."""
 
     def longer(x: tf.Tensor) -> tf.Tensor:
         rows, heads, length, size = tf.unstack(tf.shape(x))
@@ -94,15 +94,15 @@ def enlarged(cache: AnyCache, times: tf.Tensor | int) -> AnyCache:
 
 
 def capacity_of(cache: Any) -> tf.Tensor:
-    """Return L, the positions or slots that a cache has room for: () int32."""
+    """Return L, the number of positions or slots in a cache: () int32."""
     return tf.shape(tf.nest.flatten(cache)[0])[2]
 
 
 class BeamCache(NamedTuple):
-    """The cache of a beam search, in which nothing moves when beams change places.
+    """The cache of a beam search, whose tensors need not be reordered with the beams.
 
-    At each position every beam of a sentence writes to a slot of its own. A beam sees only the
-    slots of its past: when it continues another beam, it takes over the slots which that beam sees.
+    At each position, every beam of a sentence writes to its own slot. A beam sees only the slots of
+    its past: when it continues another beam, it inherits that beam's visible slots.
 
     Example:
         >>> slots = empty_cache(1, (1, 1, 4, 2), "float32")
@@ -112,12 +112,13 @@ class BeamCache(NamedTuple):
         [[0, 1, 1, 0], [0, 1, 0, 1]]
     """
 
-    # Of each layer, each (B, H, L, D // H). At position p beam n writes to slot p * N + n
+    # Keys and values of each layer, (B, H, L, D // H). At position p, beam n writes to slot
+    # p * N + n.
     keys_values: Cache
     visible: tf.Tensor  # (B * N, 1, L, 1) bool, the slots that each beam may attend to
 
     def opened(self, position: tf.Tensor | int, beams: int) -> "BeamCache":
-        """Return this cache with a slot for each beam at `position`, visible to it."""
+        """Return this cache with a new slot per beam at `position`, visible only to that beam."""
         keys_values, visible = grown_eagerly(self, (position + 1) * beams)
         rows, _, slots, _ = tf.unstack(tf.shape(visible))
         slot = position * beams + tf.range(rows) % beams  # (B * N,)
@@ -129,7 +130,7 @@ class BeamCache(NamedTuple):
         return self._replace(visible=tf.gather(self.visible, rows))
 
     def kept(self, sentences: tf.Tensor) -> "BeamCache":
-        """Return the cache of the beams of the sentences of these numbers."""
+        """Return the cache of the sentences with these indices."""
         batch = tf.maximum(tf.shape(self.keys_values[0].keys)[0], 1)  # B, or 1 for an empty batch
         beams = tf.shape(self.visible)[0] // batch  # N
         rows = sentences[:, tf.newaxis] * beams + tf.range(beams)  # (B, N)
@@ -142,7 +143,7 @@ def _update_slice(cache: tf.Tensor, new: tf.Tensor, begin: tf.Tensor) -> tf.Tens
 
     This is a separate function because LiteRT replaces it by its operator (see `UPDATE_SLICE`).
     """
-    # As matrices: the operation computes the place of each number, twice as fast for two axes.
+    # As matrices: the operation computes each element's index, twice as fast for two axes.
     rows, heads, length, size = tf.unstack(tf.shape(cache))
     matrix = tf.reshape(cache, [rows * heads, length * size])
     new = tf.reshape(new, [rows * heads, tf.shape(new)[2] * size])  # -1 fails without rows

@@ -40,7 +40,7 @@ class TokenEmbedding(keras.layers.Embedding):
             config: a saved model has the matrix among its weights.
         lora_rank: The rank of a LoRA from the beginning, as by `enable_lora`.
         lora_alpha: Over the rank, the factor of the LoRA; by default the rank.
-        **options: Keras' arguments of every layer, see `LayerOptions`.
+        **options: Keyword arguments of any Keras layer, see `LayerOptions`.
 
     Attributes:
         embeddings: The matrix (V, D).

@@ -31,7 +31,7 @@ class FeedForward(SequenceLayer):
         d_ff: Width of the hidden layer.
         activation: "relu", "gelu" or "swish", or any function of tensors; to be saved, a function
             is registered with Keras.
-        **options: Keras' arguments of every layer, see `LayerOptions`.
+        **options: Keyword arguments of any Keras layer, see `LayerOptions`.
 
     Raises:
         ValueError: `activation` is unknown, or a size is below 1.

@@ -49,7 +49,7 @@ class LanguageModel(TokenModel):
         use_bias: Add a bias in the projections of the attention.
         dialect: Where an imported model differs from the paper: "paper", "marian", "m2m100", or a
             mapping of fields, see `Dialect`. A model ignores the fields of the search.
-        **options: Keras' arguments of every layer, see `LayerOptions`.
+        **options: Keyword arguments of any Keras layer, see `LayerOptions`.
 
     Attributes:
         embedding: The `TokenEmbedding` of the tokens that are read.

@@ -1,7 +1,7 @@
 """The layers of encoder and decoder (Vaswani et al. 2017, figure 1).
 
-In training the `call` of a layer sees all positions at once; a search decodes by `step`, with the
-keys and values of earlier positions in a cache (`cache.py`).
+In training, a layer's `call` processes all positions at once; a search calls `step`, which finds
+the keys and values of earlier positions in a cache (`cache.py`).
 
 Shape letters: B batch, R rows being decoded (B, or B times the beam size), T query positions, S key
 positions, D d_model, H heads, L cache capacity.
@@ -29,7 +29,7 @@ from tfformer.model.registry import (
 )
 
 NORMS = get_args(config.Norm)
-LAYER_ARGUMENTS = (  # constructor arguments that a stack hands to its layers
+LAYER_ARGUMENTS = (  # constructor arguments that a stack passes to its layers
     "d_model",
     "num_heads",
     "d_ff",
@@ -53,7 +53,7 @@ class Residual(SequenceLayer):
         dropout: Dropout rate on the sub-layer's output (section 5.4).
         norm: "post", "pre" or "marian".
         epsilon: Added to the variance in the layer normalisation.
-        **options: Keras' arguments of every layer, see `LayerOptions`.
+        **options: Keyword arguments of any Keras layer, see `LayerOptions`.
 
     Raises:
         ValueError: `norm` is unknown, or `dropout` is outside its range.
@@ -105,7 +105,7 @@ class Residual(SequenceLayer):
     def call(
         self, x: tf.Tensor, sublayer_output: tf.Tensor, training: bool | None = None
     ) -> tf.Tensor:
-        """Return `after(x, sublayer_output)`; a functional Keras model needs a call."""
+        """Return `after(x, sublayer_output)`; a functional Keras model requires `call`."""
         return self.after(x, sublayer_output, training=training)
 
     def get_config(self) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class Residual(SequenceLayer):
 
 
 class _TransformerLayer(SequenceLayer):
-    """The arguments and sub-layers that EncoderLayer and DecoderLayer have in common."""
+    """The arguments and sub-layers that EncoderLayer and DecoderLayer share."""
 
     feed_forward_class: type[keras.layers.Layer] = FeedForward
 
@@ -191,14 +191,14 @@ class _TransformerLayer(SequenceLayer):
     ) -> tuple[tf.Tensor, tf.Tensor, KeysValues]:
         """Attend from T new positions to earlier ones and to each other.
 
-        It is the self-attention without its residual sum.
+        This is the self-attention sub-layer without the residual connection.
 
         Args:
             x: Vectors (R, T, D) at position, position + 1, ...
-            mask: Boolean, broadcasting over (R, H, T, L).
+            mask: Boolean, broadcastable to (R, H, T, L).
             cache: Keys and values, each (R, H, L, D // H). Without it the positions attend only to
                 each other, and L is T.
-            position: The first of these positions.
+            position: The position of the first vector.
 
         Returns:
             Vectors (R, T, D), weights (R, H, T, L), and the cache with these positions.
@@ -222,7 +222,7 @@ class _TransformerLayer(SequenceLayer):
 class EncoderLayer(_TransformerLayer):
     """Self-attention and feed-forward, each with a residual (figure 1, left).
 
-    With a look-ahead mask it is the layer of a decoder-only model.
+    With a look-ahead mask, it serves as the layer of a decoder-only model.
 
     Args:
         d_model: Width of the model, the size of each vector.
@@ -233,11 +233,11 @@ class EncoderLayer(_TransformerLayer):
         norm: "post" as in the paper, or "pre"; "marian" is the same here as "pre".
         use_bias: Add a bias in the projections of the attention.
         epsilon: Added to the variance in each layer normalisation.
-        **options: Keras' arguments of every layer, see `LayerOptions`.
+        **options: Keyword arguments of any Keras layer, see `LayerOptions`.
 
     Attributes:
-        feed_forward_class: The class of the feed-forward sub-layer. A subclass may name another
-            layer, which is made from `(d_model, d_ff, activation, name=..., dtype=...)`.
+        feed_forward_class: The class of the feed-forward sub-layer. A subclass may set another
+            layer class, which is called with `(d_model, d_ff, activation, name=..., dtype=...)`.
 
     Raises:
         ValueError: An argument is invalid; the message names it and its valid values.
@@ -259,8 +259,8 @@ class EncoderLayer(_TransformerLayer):
         """Transform all positions at once.
 
         Args:
-            x: Vectors (B, S, D). A mask that Keras carries along with them is applied too.
-            attention_mask: Boolean (B, S), (B, S, S) or broadcasting over (B, H, S, S), True = may
+            x: Vectors (B, S, D). A Keras mask attached to them is applied too.
+            attention_mask: Boolean (B, S), (B, S, S) or broadcastable to (B, H, S, S), True = may
                 be attended to. Rank 2 is (B, S); for a mask (S, S) pass `mask[None]`.
             mask: The mask that Keras passes by this name, combined with `attention_mask`.
             training: Whether to apply dropout.
@@ -284,10 +284,10 @@ class EncoderLayer(_TransformerLayer):
 
         Args:
             x: Vectors (R, T, D) at position, position + 1, ...
-            mask: Boolean, broadcasting over (R, H, T, L).
+            mask: Boolean, broadcastable to (R, H, T, L).
             cache: Keys and values, each (R, H, L, D // H). Without it the positions attend only to
                 each other, and L is T.
-            position: The first of these positions.
+            position: The position of the first vector.
             training: Whether to apply dropout.
 
         Returns:
@@ -302,7 +302,7 @@ class EncoderLayer(_TransformerLayer):
 class DecoderLayer(_TransformerLayer):
     """Self-attention, attention to the memory and feed-forward (figure 1, right).
 
-    Each has a residual connection. A call is causal by default.
+    Each sub-layer has a residual connection. `call` applies the causal mask by default.
 
     Args:
         d_model: Width of the model, the size of each vector.
@@ -314,7 +314,7 @@ class DecoderLayer(_TransformerLayer):
             `MarianDecoderLayer`.
         use_bias: Add a bias in the projections of both attentions.
         epsilon: Added to the variance in each layer normalisation.
-        **options: Keras' arguments of every layer, see `LayerOptions`.
+        **options: Keyword arguments of any Keras layer, see `LayerOptions`.
 
     Attributes:
         feed_forward_class: The class of the feed-forward sub-layer, as in `EncoderLayer`.
@@ -331,7 +331,7 @@ class DecoderLayer(_TransformerLayer):
     """
 
     def _add_sublayers(self) -> None:
-        # Cross-attention last: this order decides the initialisers' seeds and the order of weights.
+        # Cross-attention last: the order determines the initialisers' seeds and the weight order.
         super()._add_sublayers()
         self.cross_attention = self._attention("cross_attention")
         self.cross_attention_residual = self._residual("cross_attention_residual")
@@ -364,15 +364,15 @@ class DecoderLayer(_TransformerLayer):
 
         Args:
             x: Vectors (B, T, D) of the target.
-            memory: Vectors (B, S, D) of the source. A mask that Keras carries along with them, or
-                with `x`, is applied too.
+            memory: Vectors (B, S, D) of the source. A Keras mask attached to them or to `x` is
+                applied too.
             attention_mask: Boolean (B, T), (B, T, T) or broadcasting over (B, H, T, T), True = may
                 be attended to. Rank 2 is (B, T); for a mask (T, T) pass `mask[None]`.
             memory_mask: Boolean (B, S), (B, T, S) or broadcasting over (B, H, T, S), True = may be
                 attended to.
             mask: The mask that Keras passes by this name, combined with `attention_mask`.
             training: Whether to apply dropout.
-            use_causal_mask: Whether a position attends to no later one, whatever the masks say.
+            use_causal_mask: Whether to hide later positions, in addition to the masks.
 
         Returns:
             Vectors (B, T, D).
@@ -400,16 +400,16 @@ class DecoderLayer(_TransformerLayer):
         """Transform T new positions of a target, given the cache of earlier ones.
 
         The beams of a sentence are R // B rows of `x` that share one row of the memory. In the
-        cross-attention they are R // B * T queries of that row.
+        cross-attention they become R // B * T queries to that row.
 
         Args:
             x: Vectors (R, T, D) at position, position + 1, ...
-            mask: Boolean, broadcasting over (R, H, T, L).
+            mask: Boolean, broadcastable to (R, H, T, L).
             cache: Keys and values, each (R, H, L, D // H). Without it the positions attend only to
                 each other, and L is T.
-            position: The first of these positions.
+            position: The position of the first vector.
             memory_keys_values: Keys and values of the memory, each (B, H, S, D // H); B divides R.
-            memory_mask: Boolean, broadcasting over (B, H, R // B * T, S).
+            memory_mask: Boolean, broadcastable to (B, H, R // B * T, S).
             training: Whether to apply dropout.
 
         Returns:

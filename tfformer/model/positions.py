@@ -58,7 +58,7 @@ class PositionalEncoding(SequenceLayer):
         layout: The order of sines and cosines, see `positional_encoding`.
         timescale: The range of their wavelengths, "paper" or "t2t".
         offset: The position of the first token; M2M100 counts from 2.
-        **options: Keras' arguments of every layer, see `LayerOptions`.
+        **options: Keyword arguments of any Keras layer, see `LayerOptions`.
 
     Raises:
         ValueError: `d_model` is odd or below 1, or `layout` or `timescale` unknown.

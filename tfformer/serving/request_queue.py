@@ -1,6 +1,6 @@
-"""Requests that arrive together run together, in one thread. Knows no network.
+"""Run requests that arrive together as one batch in one thread, independent of the network.
 
-A request has 1 to `MAX_SENTENCES` rows, and gets the rows of the outputs that are its own.
+A request has 1 to `MAX_SENTENCES` rows and receives only its own rows of the outputs.
 """
 
 import asyncio
@@ -14,8 +14,8 @@ from tfformer.engines import Engine
 from tfformer.engines.engine import Arrays
 from tfformer.serving.errors import RequestError
 
-WAIT = 0.005  # seconds for others to arrive
-MAX_SENTENCES = 64  # in one request, and in requests that run together
+WAIT = 0.005  # seconds to wait for more requests
+MAX_SENTENCES = 64  # per request and per batch
 MAX_WAITING = 1024  # sentences in the queue
 
 
@@ -46,7 +46,7 @@ class RequestQueue:
 
     @property
     def sentences(self) -> int:
-        """How many sentences wait; those that run, or whose caller has gone, do not count."""
+        """The number of waiting sentences, without running and abandoned requests."""
         return sum(request.size for request in self._waiting)
 
     async def submit(self, version: Engine, signature: str, inputs: Arrays) -> Arrays:
@@ -81,7 +81,7 @@ class RequestQueue:
                     _give(request.answer, answer)
 
     def _take(self) -> list[_Request]:
-        """Remove the first request and as many of its group as fit in with it."""
+        """Remove the first request and as many of its group as fit into one batch."""
         batch: list[_Request] = []
         others: list[_Request] = []
         size = 0
@@ -135,7 +135,7 @@ def _run_together(batch: list[_Request]) -> list[Arrays]:
 
 
 def _check_rows(outputs: Arrays, rows: int) -> None:
-    """Refuse outputs that have not the batch first, as those of a foreign model may."""
+    """Refuse outputs whose first axis is not the batch; a foreign model may return them."""
     for name, values in outputs.items():
         if values.shape[:1] != (rows,):
             raise RequestError(

@@ -11,16 +11,17 @@ from tfformer.storage.run_folders import MANIFEST, is_run
 from tfformer.text import Align
 
 DEFAULT_SIGNATURE = "serving_default"
-NEWEST = 2  # versions that are served: the one in use and its successor
-WATCH_SECONDS = 2  # between two looks at the folders of versions
-SAVED_MODEL = "saved_model.pb"  # the file that makes a folder without a manifest an export
+NEWEST = 2  # number of versions to serve: the current version and its successor
+WATCH_SECONDS = 2  # between checks for new versions
+SAVED_MODEL = "saved_model.pb"  # marks a folder without a manifest as an export
 
 
 class ServedModel:
     """The newest versions of a run or an export, under one name.
 
-    The label `stable` is the oldest of them, `canary` the newest. `path` is a run directory, an
-    exported version, or a folder of versions; ValueError if it contains no model, or it is damaged.
+    The label `stable` denotes the oldest version, `canary` the newest. `path` is a run directory,
+    an exported version, or a folder of versions; ValueError if it contains no model, or it is
+    damaged.
 
     Attributes:
         align: Aligns words; only a run directory has such a function.
@@ -48,13 +49,13 @@ class ServedModel:
         return True
 
     def reload(self) -> None:
-        """Load new versions; where one cannot be loaded, say so once and serve on."""
+        """Load new versions; if one cannot be loaded, report it once and keep serving."""
         try:
             if self.load():
                 numbers = ", ".join(map(str, self.versions))
-                print(f"{self.name}: serving the versions {numbers}", flush=True)
+                print(f"{self.name}: serving versions {numbers}", flush=True)
             self._complaint = ""
-        except Exception as error:  # a runtime may raise any
+        except Exception as error:  # a runtime may raise any exception
             if str(error) != self._complaint:
                 print(f"{self.name}: {error}", file=sys.stderr, flush=True)
             self._complaint = str(error)

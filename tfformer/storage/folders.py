@@ -1,9 +1,9 @@
-"""Folders of this machine, and of object stores with a copy on this machine.
+"""Local folders, and folders in object stores with a local copy.
 
-A program works in `path`, with files that it reads and writes whole. Of a folder in an object store
-(`s3://`, `gs://`) that is the copy: `pull` makes it like the store, and `push` the store like it.
-An object is replaced in one step, and a program pushes after each change of its files in turn. So
-the store has, at any moment, a state in which the folder of a machine could have been.
+A program works in `path`, where it reads and writes whole files. For a folder in an object store
+(`s3://`, `gs://`), `path` is the local copy: `pull` updates the copy from the store, and `push`
+updates the store from the copy. Objects are replaced atomically, and a program pushes after each
+change. The store is therefore always in a state that a local folder could have had.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tfformer.storage.timeouts import within
 from tfformer.storage.whole_files import locked, temporary_folder
 
 T = TypeVar("T")
-Version = tuple[int, int]  # of a local file: modification time in ns, and size
+Version = tuple[int, int]  # a local file's modification time in ns and its size
 
 LOCK = ".lock"
 ADDRESS = re.compile(r"(?P<protocol>[a-z][a-z0-9+.-]*)://.+")
@@ -34,7 +34,7 @@ FETCHES = 4  # attempts for a file that is replaced meanwhile
 
 
 class Folder:
-    """A folder of this machine, which may be missing.
+    """A local folder, which may be missing.
 
     Example:
         >>> folder_at("runs/mine").path
@@ -52,7 +52,7 @@ class Folder:
         return str(self.path.absolute())
 
     def names(self) -> set[str]:
-        """Return the names in it; none if it is missing, its own if it is a file."""
+        """Return the folder's names; empty if it is missing, its own name if it is a file."""
         if self.path.is_dir():
             return {entry.name for entry in self.path.iterdir()}
         return {self.path.name} if self.path.exists() else set()
@@ -62,14 +62,14 @@ class Folder:
         return (self.path / name).is_file()
 
     def pull(self, but: Collection[str] = ()) -> None:
-        """Make `path` have the files of the folder, but for those named in `but`."""
+        """Update `path` from the folder, except the files named in `but`."""
 
     def push(self) -> None:
-        """Make the folder have the files of `path`."""
+        """Update the folder from `path`."""
 
     @contextmanager
     def held(self, refusal: str) -> Iterator[None]:
-        """Hold the folder for the block, as `locked` does; `refusal` is the error's message."""
+        """Lock the folder for the block, as `locked` does; `refusal` is the error's message."""
         with locked(self.path / LOCK, refusal):
             yield
 
@@ -102,7 +102,7 @@ class RemoteFolder(Folder):
         return self.address
 
     def names(self) -> set[str]:
-        """Return the names in the folder; an empty list if it is missing."""
+        """Return the names in the folder; an empty set if it is missing."""
         return set(self._kinds())
 
     def has_file(self, name: str) -> bool:
@@ -125,7 +125,7 @@ class RemoteFolder(Folder):
     def pull(self, but: Collection[str] = ()) -> None:
         """Fetch the files that have changed, except those in `but`.
 
-        The copy of a folder that this process holds is the newest and does not change.
+        While this process holds the folder, its copy is the newest version, so nothing is fetched.
         """
         if self._token is None:
             self._pull(but)
@@ -142,7 +142,7 @@ class RemoteFolder(Folder):
         self._pushed = {name: _version(self.path / name) for name in _files(self.path)}
 
     def _fetch(self, name: str) -> None:
-        """Fetch one file, unless the copy has it as it is."""
+        """Fetch one file, unless the copy is up to date."""
         source, target = self._place(name), self.path / name
         for _ in range(FETCHES):
             version = self._ask(self._store.ukey, source)
@@ -150,14 +150,15 @@ class RemoteFolder(Folder):
                 return
             self._transfer(self._store.get_file, source, str(target))
             self._pulled[name] = version
-        raise OSError(f"{self.address}/{name} is replaced all the time; try again")
+        raise OSError(f"{self.address}/{name} was replaced during every download; try again")
 
     def push(self) -> None:
-        """Remove from the store what the copy no longer has, and send what has changed.
+        """Delete files that the copy no longer has from the store, and upload changed files.
 
         Raises:
             BlockingIOError: Another process has taken the folder.
-            OSError: The store does not answer, or refuses. Each file in it is whole.
+            OSError: The store does not answer or refuses the request. Every file in it is still
+                complete.
         """
         self._check_held()
         files = _files(self.path)
@@ -174,9 +175,9 @@ class RemoteFolder(Folder):
     def held(self, refusal: str) -> Iterator[None]:
         """Pull all files and hold the folder for the block, taking it from any earlier holder.
 
-        An object store has no lock that ends with its process. The last process to ask therefore
-        holds the folder, and an earlier one is refused, with the message `refusal`, at its next
-        `push`.
+        An object store has no lock that is released when a process dies. The last process to ask
+        therefore holds the folder; for an earlier process, the next `push` raises an error with the
+        message `refusal`.
         """
         self._token = secrets.token_hex(16).encode()
         self._refusal = refusal
@@ -185,7 +186,7 @@ class RemoteFolder(Folder):
             self._pull(but=())
             yield
         finally:
-            with suppress(OSError):  # after a kill it stays, too
+            with suppress(OSError):  # a leftover lock does no harm
                 self._check_held()
                 self._ask(self._store.rm_file, self._place(LOCK))
             self._token = None
@@ -209,7 +210,7 @@ class RemoteFolder(Folder):
 
     def _limited(self, seconds: float, operation: Callable[[], T]) -> T:
         refusal = (
-            f"{self.address} has not answered for {seconds} seconds; see to the network and the "
+            f"{self.address} has not answered for {seconds} seconds; check the network and the "
             "address of the store"
         )
         return within(seconds, lambda: self._explained(operation), refusal)
@@ -221,15 +222,15 @@ class RemoteFolder(Folder):
             raise FileNotFoundError(f"{self.address}: {_reason(error)}") from None
         except Exception as error:
             raise OSError(
-                f"{self.address} cannot be read or written ({_reason(error)}); see to the network, "
-                "the store and your rights there"
+                f"{self.address} cannot be read or written ({_reason(error)}); check the network, "
+                "the store and your permissions"
             ) from None
 
 
 def folder_at(address: str | Path) -> Folder:
     """Return the folder at a path, a `file://` URL, or an address that `fsspec` knows.
 
-    Within a process an address has one local copy, which is removed at exit.
+    A process has one local copy per address and removes it at exit.
 
     Example:
         >>> folder_at("file:///runs/mine").path
@@ -250,7 +251,7 @@ _remote_folder = functools.cache(RemoteFolder)
 
 
 def _store_at(address: str) -> tuple[Any, str]:
-    """Return the library's file system and the folder's name there."""
+    """Return fsspec's file system and the folder's path in it."""
     protocol = address.partition(":")[0]
     extra = EXTRAS.get(protocol)
     try:
@@ -268,7 +269,7 @@ def _store_at(address: str) -> tuple[Any, str]:
 
 
 def _files(folder: Path) -> set[str]:
-    """Return the files of a copy, by their paths in it."""
+    """Return the relative paths of all files in a copy."""
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 

@@ -68,7 +68,7 @@ def check_free(path: str | Path) -> None:
     names = folder_at(path).names()
     if RUN_CONFIG in names:
         raise FileExistsError(
-            f"{path} already holds a run; add --resume (in Python resume=True) to go on with it, "
+            f"{path} already holds a run; add --resume (in Python resume=True) to continue it, "
             "or choose another folder"
         )
     strange = {name for name in names - BEFORE_CONFIG if not TEMPORARY.fullmatch(name)}

@@ -1,4 +1,4 @@
-"""The processes that TF_CONFIG names, and their meeting."""
+"""The processes that TF_CONFIG names, and how they connect before training."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from typing import Any
 
 from tfformer.storage.small_files import parse_json
 
-Facts = Mapping[str, Any]  # what all workers must have in common, by name
+Facts = Mapping[str, Any]  # name -> value that must be equal in all workers
 
 VARIABLE = "TF_CONFIG"  # environment variable
 ADDRESS = re.compile(r"(?P<host>[^\s:]+|\[[0-9a-fA-F:.]+\]):(?P<port>\d{1,5})")
@@ -26,7 +26,7 @@ RETRY_SECONDS = 0.2
 
 
 class WorkerLostError(ConnectionError):
-    """Another worker cannot be reached, or not any more."""
+    """Another worker cannot be reached, or no longer."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Cluster:
     def from_environment(cls) -> "Cluster":
         """Read TF_CONFIG, as TensorFlow, Ray and Kubernetes' operators write it.
 
-        A job `chief` is worker 0, before the job `worker`. A TF_CONFIG that is missing or does not
-        name this process raises ValueError.
+        The job `chief`, if there is one, is worker 0; the job `worker` follows. A TF_CONFIG that is
+        missing or does not name this process raises ValueError.
         """
         text = os.environ.get(VARIABLE)
         if not text:
@@ -49,11 +49,11 @@ class Cluster:
         try:
             values = parse_json(text)
         except ValueError as error:
-            raise _refused(f"is not JSON ({error}); it must read like {EXAMPLE}") from None
+            raise _refused(f"is not JSON ({error}); it must look like {EXAMPLE}") from None
         match values:
             case {"cluster": dict(jobs), "task": {"type": str(job), "index": int(index)}}:
                 return cls._of(jobs, job, index)
-        raise _refused(f"is {shown(values)}; it must read like {EXAMPLE}")
+        raise _refused(f"is {shown(values)}; it must look like {EXAMPLE}")
 
     @classmethod
     def _of(cls, jobs: dict[str, Any], job: str, index: int) -> "Cluster":
@@ -68,7 +68,9 @@ class Cluster:
         if len({*chiefs, *workers}) < len(chiefs) + len(workers):
             raise _refused("names an address twice; use a different address for each worker")
         if not 0 <= index < len(jobs.get(job, [])):
-            raise _refused(f"says that this is {shown(job)} {index}, which its cluster has not")
+            raise _refused(
+                f"says that this process is {shown(job)} {index}, which is not in its cluster"
+            )
         number = index + (len(chiefs) if job == "worker" else 0)
         return cls((*chiefs, *workers), number)
 
@@ -85,7 +87,7 @@ class Cluster:
         Raises:
             WorkerLostError: A worker did not connect within `minutes`.
             OSError: The first worker cannot listen at its address.
-            ValueError: The first worker knows another number of workers.
+            ValueError: The first worker expects a different number of workers.
         """
         deadline = time.monotonic() + 60 * minutes
         if self.number == 0:
@@ -93,7 +95,7 @@ class Cluster:
         return self._send(facts, deadline, f"within {minutes:g} minutes")
 
     def _receive(self, facts: Facts, deadline: float, limit: str) -> list[Facts]:
-        """Take all workers' facts as the first of them, and answer with all."""
+        """As the first worker, receive all workers' facts and send the full list to each worker."""
         received: dict[int, Facts] = {0: facts}
         lines: dict[int, socket.socket] = {}
         with self._listening() as server, ExitStack() as opened:
@@ -104,7 +106,7 @@ class Cluster:
                 except TimeoutError:
                     missing = set(range(len(self.addresses))) - set(received)
                     names = ", ".join(map(self.named, sorted(missing)))
-                    raise _absent(names, f"did not come {limit}") from None
+                    raise _absent(names, f"did not connect {limit}") from None
                 opened.enter_context(line)
                 match _read(line, ANSWER_SECONDS):
                     case {"worker": int(number), "facts": dict(others), **rest}:
@@ -119,12 +121,13 @@ class Cluster:
                     _write(line, everyone)
                 except OSError:
                     raise WorkerLostError(
-                        f"{self.named(number)} went away as training began; restart every worker"
+                        f"{self.named(number)} disconnected before training began; restart every "
+                        "worker"
                     ) from None
         return everyone
 
     def _refuse(self, line: socket.socket) -> None:
-        """Tell a worker of a larger or smaller cluster the number of workers."""
+        """Send the number of workers to a worker that expects a different number."""
         with suppress(OSError):
             _write(line, [{}] * len(self.addresses))
 
@@ -136,8 +139,8 @@ class Cluster:
             return socket.create_server(("", port))
         except OSError as error:
             raise OSError(
-                f"{self.named(0)} cannot listen at its port ({error.strerror}); end the process "
-                f"that does, or choose another port in {VARIABLE}"
+                f"{self.named(0)} cannot listen on its port ({error.strerror}); stop the process "
+                f"that uses the port, or choose another port in {VARIABLE}"
             ) from None
 
     def _send(self, facts: Facts, deadline: float, limit: str) -> list[Facts]:
@@ -157,7 +160,7 @@ class Cluster:
         raise _absent(self.named(0), f"did not answer {limit}")
 
     def _checked(self, everyone: list[Facts]) -> list[Facts]:
-        """Return the facts, or raise ValueError if they are of more or fewer workers."""
+        """Return the facts; raise ValueError unless there is one entry per worker."""
         count = len(self.addresses)
         if len(everyone) != count:
             raise _refused(

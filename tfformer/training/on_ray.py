@@ -1,7 +1,8 @@
-"""A training on a Ray cluster, which begins again when a worker is lost.
+"""Train on a Ray cluster, and restart from the last checkpoint when a worker is lost.
 
-Ray Train places the workers, each a process. It gets a TF_CONFIG and trains as one that was started
-by hand. All machines must see the working directory and the run directory under the same paths.
+Ray Train starts each worker as a process. The worker gets a TF_CONFIG and trains like a worker that
+was started by hand. All machines must see the working directory and the run directory under the
+same paths.
 
 `TrainingJob` runs on the cluster's head, and `_train` in the workers.
 """
@@ -46,14 +47,14 @@ from tfformer.version import __version__
 
 Report = Callable[[str], None]
 
-MAX_DEATHS = 3  # in a row, without an epoch that came to its end
+MAX_DEATHS = 3  # losses in a row without a completed epoch
 SECONDS_TO_DIE = 300  # timeout for a lost worker that still locks the run directory
 RETRY_SECONDS = 5
 SETTINGS = {  # for Ray Train
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
-    "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0",  # a machine that is asked to leave is lost
+    "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0",  # a preempted machine counts as lost
 }
-OF_WORKERS = ONE_THREAD | {"RAY_TRAIN_ENABLE_PRINT_PATCH": "0"}  # plain lines, not a logger's
+OF_WORKERS = ONE_THREAD | {"RAY_TRAIN_ENABLE_PRINT_PATCH": "0"}  # plain lines, no log prefix
 
 
 def train_on_ray(
@@ -97,8 +98,8 @@ def train_on_ray(
 def _for_workers(config: Config) -> Config:
     if config.training.strategy == "mirrored":
         raise ValueError(
-            "--ray does not go with training.strategy=mirrored; leave out one of them, as on a "
-            "cluster each worker takes its share of the GPUs"
+            "--ray cannot be combined with training.strategy=mirrored; omit one of them: on a "
+            "cluster, each worker uses its share of the GPUs"
         )
     training = config.training.replace(strategy="multi_worker")
     return config.replace(training=training)
@@ -111,18 +112,18 @@ def _despite_deaths(
     init_from: str | None,
     report: Report,
 ) -> dict[str, Any]:
-    """Train, and after each loss again from the last checkpoint, if there is one."""
+    """Train, and restart after each loss, from the last checkpoint if there is one."""
     deaths = 0
     epochs = _epochs(run_dir)
     last = None  # loss
     while True:
         try:
             return trained(resume, init_from)
-        except BlockingIOError as error:  # a lost worker may not be quite dead
+        except BlockingIOError as error:  # a lost worker may still be running
             if last is None:
                 raise
             if time.monotonic() > last + SECONDS_TO_DIE:
-                waited = f"waited {SECONDS_TO_DIE} seconds for the end of the lost worker"
+                waited = f"waited {SECONDS_TO_DIE} seconds for the lost worker to end"
                 raise BlockingIOError(f"{error}; {waited}") from None
             time.sleep(RETRY_SECONDS)
         except WorkerLostError as error:
@@ -132,10 +133,10 @@ def _despite_deaths(
             if deaths == MAX_DEATHS:
                 again = "again" if epochs is None else "with --resume"
                 raise WorkerLostError(
-                    f"{deaths} times in a row a worker was lost before an epoch had ended "
-                    f"({error}); see to the machines, then run the same command {again}"
+                    f"a worker was lost {deaths} times in a row before an epoch ended ({error}); "
+                    f"check the machines, then run the same command {again}"
                 ) from None
-            report(f"all workers begin again, as one was lost: {error}")
+            report(f"restarting all workers, because one was lost: {error}")
         resume = epochs is not None
         init_from = None if resume else init_from
 
@@ -145,8 +146,8 @@ def _gpus_of_each(workers: int) -> int:
     processors = int(resources.get("CPU", 0))
     if workers > processors:
         raise ValueError(
-            f"--workers {workers} is more than the {processors} processors of the Ray cluster; "
-            "use fewer, or add machines"
+            f"--workers {workers} exceeds the {processors} processors of the Ray cluster; use "
+            "fewer workers, or add machines"
         )
     return int(resources.get("GPU", 0)) // workers
 
@@ -183,7 +184,7 @@ def _epochs(run_dir: str) -> int | None:
 
 @dataclass(frozen=True)
 class Task:
-    """What the workers train."""
+    """The arguments of the training run, which all workers receive."""
 
     values: dict[str, Any]  # the recipe's sections
     run_dir: str
@@ -194,21 +195,21 @@ class Task:
 
 
 class TrainingJob:
-    """An actor on the head, which holds Ray Train for the command."""
+    """An actor on the head that runs Ray Train for the command."""
 
     def fit(self, task: Task, workers: int, gpus: int, minutes: float) -> dict[str, Any]:
         """Train until the end or the first failure, and return the content of result.json.
 
-        Each worker has one processor and `gpus` GPUs. The checkpoints are in the run directory: Ray
-        Train's storage may be a local folder, which gets only a marker. An error of a worker is
-        raised; a lost worker is a WorkerLostError, and workers that do not start in time are a
-        TimeoutError.
+        Each worker has one processor and `gpus` GPUs. The checkpoints are in the run directory, so
+        Ray Train's storage can be a local folder; Ray Train writes only a marker there. An error of
+        a worker is raised; a lost worker is a WorkerLostError, and workers that do not start in
+        time are a TimeoutError.
         """
         os.environ |= SETTINGS | {"RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": str(60 * minutes)}
         with tempfile.TemporaryDirectory(prefix="tfformer-") as storage:
             run_config: Any = RunConfig(
                 storage_path=storage,
-                # Whoever called decides which failure is followed by another attempt.
+                # The caller decides after which failures to try again.
                 failure_config=FailureConfig(
                     max_failures=0, controller_failure_limit=0, max_preemption_failures=0
                 ),
@@ -234,10 +235,10 @@ class TrainingJob:
 
 
 class Trainer(DataParallelTrainer):
-    """Ray Train without the cleaner of placement groups.
+    """Ray Train without its placement group cleaner.
 
-    That actor asks a dashboard every second whether the controller lives, and prints a warning if
-    there is no dashboard.
+    The cleaner is an actor that asks the dashboard every second whether the controller is alive. It
+    prints a warning if there is no dashboard.
     """
 
     def _create_default_callbacks(self) -> list[Any]:
@@ -253,7 +254,7 @@ class TaskConfig(BackendConfig):
 
     @property
     def backend_cls(self) -> type[Backend]:
-        """The class that has these settings."""
+        """The backend class for these settings."""
         return TFConfigBackend
 
 
@@ -261,7 +262,7 @@ class TFConfigBackend(Backend):
     """Gives each worker its TF_CONFIG."""
 
     def on_start(self, worker_group: Any, backend_config: BackendConfig) -> None:
-        """Prepare all workers before the first one trains; an error of a worker is raised."""
+        """Prepare all workers before training begins; an error in a worker is raised."""
         assert isinstance(backend_config, TaskConfig)
         task = backend_config.task
         addresses = worker_group.execute(_prepare, task.folder, task.version)
@@ -276,7 +277,7 @@ def tf_config(addresses: Sequence[str], number: int) -> str:
 
 
 def _prepare(folder: str, version: str) -> str:
-    """Enter the working directory; return the address that this worker will have."""
+    """Enter the working directory; return the address that this worker will use."""
     check_version(version)
     os.chdir(folder)
     with socket.create_server(("", 0)) as free:
@@ -288,7 +289,7 @@ def _set_tf_config(value: str) -> None:
 
 
 def _train(settings: dict[str, Task]) -> dict[str, Any]:
-    """Train as `training.train.train` does, with errors that Ray can carry.
+    """Train as `training.train.train` does, but raise only errors that Ray can pickle.
 
     An error that Ray cannot pickle would look like a lost worker.
     """
@@ -307,8 +308,8 @@ def _train(settings: dict[str, Task]) -> dict[str, Any]:
 def cause_of(error: TrainingFailedError, workers: int, minutes: float) -> Exception:
     """Return the error that ended an attempt.
 
-    A lost worker precedes the errors of other workers, which follow from it. Any other error
-    precedes those of workers that have lost their peers.
+    A lost worker takes precedence over errors of other workers, which are its consequences. Any
+    other error takes precedence over the errors of workers that have lost their peers.
     """
     if isinstance(error, WorkerGroupError):
         causes = [_unpacked(failure) for failure in error.worker_failures.values()]
@@ -316,7 +317,7 @@ def cause_of(error: TrainingFailedError, workers: int, minutes: float) -> Except
         if isinstance(error.controller_failure, WorkerGroupStartupTimeoutError):
             return TimeoutError(
                 f"the Ray cluster has not started {workers} workers within {minutes:g} minutes "
-                "(training.wait_minutes); see which machines are gone or busy"
+                "(training.wait_minutes); check which machines are missing or busy"
             )
         causes = [_unpacked(error.controller_failure)]
     else:
@@ -329,7 +330,7 @@ def cause_of(error: TrainingFailedError, workers: int, minutes: float) -> Except
 
 
 def _unpacked(failure: Exception) -> Exception:
-    """Return what a worker has raised, or Ray's error about a worker."""
+    """Return the error that a worker raised, or Ray's error about a worker."""
     if isinstance(failure, WorkerHealthCheckFailedError):
         failure = failure.health_check_failure
     if isinstance(failure, ray.exceptions.RayTaskError):

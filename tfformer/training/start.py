@@ -13,7 +13,7 @@ MAY_CHANGE_ON_RESUME = (
     "training.max_minutes",
     "training.patience",
     "training.wait_minutes",
-    "training.strategy",  # the update is that of one device
+    "training.strategy",  # the update is the same as on one device
     "data.folder",  # on another machine; the text's digest is compared
     "data.cache",  # the cached ids are compared instead
 )
@@ -38,19 +38,19 @@ class Start:
     source_tokenizer: AnyTokenizer | None = None
 
     def settled(self, config: Config) -> Config:
-        """Return the recipe with the values that this start and this machine give it.
+        """Return the recipe, completed with the values that this start and this machine determine.
 
         Raises:
-            ValueError: The recipe does not fit the earlier run.
+            ValueError: The recipe does not match the earlier run.
         """
         return settled(config)
 
     def restore(self, model: Model, config: Config, text_digest: str) -> History:
-        """Load the first weights into a compiled model; return the epochs so far."""
+        """Load the initial weights into a compiled model; return the epochs so far."""
         return []
 
     def keep_origin(self, run: Run) -> None:
-        """Keep in a new run where the weights are from."""
+        """Record the origin of the weights in a new run."""
 
 
 class Resumed(Start):
@@ -80,7 +80,7 @@ class Resumed(Start):
         history = self.run.load_resume_state(model)
         if is_over(config, history) and not any(map(is_validated, history)):
             raise ValueError(
-                f"the recipe ends {self.run.folder} before its first validation; allow more "
+                f"with this recipe, {self.run.folder} ends before its first validation; allow more "
                 "epochs or minutes"
             )
         return history
@@ -104,7 +104,7 @@ class Initialised(Start):
         return []
 
     def keep_origin(self, run: Run) -> None:
-        """Keep the origin of an imported model."""
+        """Copy the record of an imported model's origin."""
         run.keep_origin(self.run)
 
 
@@ -150,12 +150,12 @@ def _check_same_model(run: Run, config: Config, may_differ: tuple[str, ...]) -> 
     before, wanted = _settings(run.config.model), _settings(config.model)
     if any(before[name] != wanted[name] for name in wanted.keys() - set(may_differ)):
         raise ValueError(
-            f"the recipe's model is not that of {run.folder}; leave out the recipe's section "
-            f"'model', or copy it from config.json there (only {', '.join(may_differ)} may differ)"
+            f"the recipe's model differs from the model of {run.folder}; omit the section 'model', "
+            f"or copy it from config.json there (only {', '.join(may_differ)} may differ)"
         )
 
 
 def _settings(model: ModelConfig) -> dict[str, object]:
-    """Return the settings of a model, each of its dialect as `dialect.NAME`."""
+    """Return the settings of a model, with each field of its dialect as `dialect.NAME`."""
     dialect = {f"dialect.{name}": value for name, value in model.dialect}
     return {**dict(model), "dialect": None, **dialect}

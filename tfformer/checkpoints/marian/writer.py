@@ -77,8 +77,8 @@ def _check(path: Path, settings: ModelConfig, model: Transformer) -> None:
         )
     if settings.norm == "pre":
         warnings.warn(
-            f"{path} has model.norm=pre, which marian-decoder decodes otherwise than Marian trains "
-            "it, and worse (docs/imported_models.md); use --format ctranslate2 to translate",
+            f"{path} has model.norm=pre, which marian-decoder decodes differently from Marian's "
+            "training, and worse (docs/imported_models.md); use --format ctranslate2 to translate",
             stacklevel=3,
         )
 

@@ -90,7 +90,7 @@ class Events(Response):
         self._events = events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the events; give up a client that does not read for `READ_SECONDS`."""
+        """Send the events; disconnect a client that does not read for `READ_SECONDS`."""
         start = {
             "type": "http.response.start",
             "status": self.status_code,
@@ -132,7 +132,7 @@ async def stream(request: Request, state: Served) -> Events:
     beginning = await anext(blocks)
     direction = await _direction(state, options, beginning)
     pieces = _pieces(state, direction, beginning, blocks)
-    first = await anext(pieces, None)  # an error so far is answered with its HTTP status
+    first = await anext(pieces, None)  # an error up to here gets its HTTP status
     return Events(_events(request, first, pieces))
 
 
@@ -181,7 +181,7 @@ async def _pieces(
 async def _events(
     request: Request, first: Piece | None, rest: AsyncIterator[Piece]
 ) -> AsyncIterator[tuple[str, object]]:
-    """Yield the names and contents of the events; an error is an event, too."""
+    """Yield the names and contents of the events; an error also becomes an event."""
     try:
         if first is not None:
             yield "piece", first._asdict()

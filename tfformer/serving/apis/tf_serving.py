@@ -1,4 +1,4 @@
-"""TensorFlow Serving's REST API: requests as arrays, arrays as answers."""
+"""TensorFlow Serving's REST API: from JSON requests to arrays, and from arrays to responses."""
 
 import base64
 import json
@@ -42,7 +42,7 @@ class Predict(BaseModel):
 
 
 async def _asked(request: Request, state: Served, name: str) -> tuple[ServedModel, int]:
-    """The model, and the number of its version, that the path names."""
+    """Return the model and the version number that the path names."""
     model = state.models.model(name)
     number = request.path_params.get("version")
     if number is not None and not (number.isascii() and number.isdigit() and len(number) < 19):
@@ -55,7 +55,7 @@ Asked = Annotated[tuple[ServedModel, int], Depends(_asked)]
 
 
 async def status(request: Request, asked: Asked) -> dict[str, Any]:
-    """Return the versions, newest first: all are available."""
+    """Return the versions, newest first; every served version is available."""
     model, number = asked
     names_one = request.path_params.keys() & {"version", "label"}
     numbers = [number] if names_one else sorted(model.versions, reverse=True)
@@ -142,7 +142,7 @@ _add_routes()
 
 
 def signature_name(request: dict[str, Any]) -> str:
-    """Return the signature that a request asks for; RequestError if it is no string."""
+    """Return the signature that a request asks for; RequestError if it is not a string."""
     name = request.get("signature_name", DEFAULT_SIGNATURE)
     if not isinstance(name, str):
         raise RequestError(f"signature_name must be a string; it is {reprlib.repr(name)}")
@@ -152,8 +152,8 @@ def signature_name(request: dict[str, Any]) -> str:
 def read_inputs(request: dict[str, Any], signature: Signature) -> Arrays:
     """Return the arrays of a request by the names of the signature's inputs.
 
-    A request has either `instances` (one row each) or `inputs` (one column each). A name, type,
-    shape or number of rows that is not the signature's raises RequestError.
+    A request has either `instances` (one row each) or `inputs` (one column each). RequestError is
+    raised if a name, type, shape or number of rows does not match the signature.
     """
     if ("instances" in request) == ("inputs" in request):
         raise RequestError("a request must have either instances or inputs")
@@ -169,14 +169,16 @@ def read_inputs(request: dict[str, Any], signature: Signature) -> Arrays:
 
 
 def _from_rows(instances: Any, signature: Signature) -> Any:
-    """Columns from rows, each of which may name its inputs."""
+    """Turn rows into columns; a row may name its inputs."""
     if not isinstance(instances, list) or not instances:
-        raise RequestError("instances must be a list of one or more")
+        raise RequestError("instances must be a non-empty list")
     if not any(map(_has_names, instances)):
         return instances
     for n, instance in enumerate(instances):
         if not _has_names(instance):
-            raise RequestError(f"instance {n} must be an object, as others are")
+            raise RequestError(
+                f"instance {n} must be an object, because other instances are objects"
+            )
         try:
             _check_names(signature, instance)
         except RequestError as error:
@@ -189,7 +191,7 @@ def _from_rows(instances: Any, signature: Signature) -> Any:
 
 
 def _has_names(value: Any) -> bool:
-    """Whether a value is an object with inputs, not one that encodes a string in base64."""
+    """Whether a value is an object of inputs rather than a base64-encoded string."""
     return isinstance(value, dict) and value.keys() != {"b64"}
 
 
@@ -197,7 +199,7 @@ def _only_input(signature: Signature) -> list[str]:
     names = sorted(signature.inputs)
     if len(names) > 1:
         raise RequestError(
-            f"values must be named, as there are several inputs: {', '.join(names)}",
+            f"values must be named, because the signature has several inputs: {', '.join(names)}",
         )
     return names
 
@@ -205,7 +207,7 @@ def _only_input(signature: Signature) -> list[str]:
 def _array(name: str, value: Any, spec: TensorSpec) -> np.ndarray:
     if spec.dtype not in READERS:
         raise RequestError(
-            f"input {name} is of {spec.dtype}; this server takes strings and int32 only"
+            f"input {name} has the type {spec.dtype}; this server accepts only strings and int32"
         )
     try:
         return _nested(value, len(spec.shape), READERS[spec.dtype])
@@ -214,7 +216,7 @@ def _array(name: str, value: Any, spec: TensorSpec) -> np.ndarray:
 
 
 def _nested(value: Any, rank: int, read: Read) -> np.ndarray:
-    """An array from lists in lists, `rank` deep; `read` takes the innermost."""
+    """Turn lists nested `rank` deep into an array; `read` converts the innermost lists."""
     if not isinstance(value, list):
         raise ValueError(f"{reprlib.repr(value)} must be a list")
     if rank <= 1:
@@ -230,7 +232,7 @@ def _strings(values: list[Any]) -> np.ndarray:
 
 
 def _bytes(value: Any) -> bytes:
-    """A string, or {"b64": its bytes in base64}."""
+    """Return the bytes of a string or of {"b64": bytes in base64}."""
     if isinstance(value, dict) and isinstance(value.get("b64"), str):
         return base64.b64decode(value["b64"], validate=True)
     if not isinstance(value, str):
@@ -259,7 +261,7 @@ def _check_rows(inputs: Arrays) -> None:
 
 
 def _check_names(signature: Signature, names: Collection[str]) -> None:
-    """Refuse names that are not exactly the signature's inputs (RequestError)."""
+    """Raise RequestError unless the names are exactly the signature's inputs."""
     missing = signature.inputs.keys() - set(names)
     unknown = set(names) - signature.inputs.keys()
     for name in unknown:
@@ -276,8 +278,8 @@ def _check_names(signature: Signature, names: Collection[str]) -> None:
 def answer(request: dict[str, Any], outputs: Arrays) -> dict[str, Any]:
     """Return the outputs in the format of their request, `instances` or `inputs`.
 
-    A single output has no name. A number that is not finite becomes NaN or Infinity, as in
-    TensorFlow Serving, although JSON has neither.
+    A single output is returned without its name. A number that is not finite becomes NaN or
+    Infinity, as in TensorFlow Serving, although JSON has neither.
     """
     columns = {name: _plain(values) for name, values in outputs.items()}
     by_columns = "inputs" in request
@@ -292,7 +294,7 @@ def answer(request: dict[str, Any], outputs: Arrays) -> dict[str, Any]:
 
 def _plain(values: np.ndarray) -> list[Any]:
     if values.dtype == np.float32:
-        values = values.astype(str).astype(float)  # the shortest decimals that are this float32
+        values = values.astype(str).astype(float)  # shortest decimals that round to this float32
     return _as_text(values.tolist())
 
 
