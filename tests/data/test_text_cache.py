@@ -143,7 +143,7 @@ def test_a_damaged_or_foreign_cache_is_refused_in_one_line(corpus, letters, dama
     damage(place)
     with pytest.raises(
         ValueError,
-        match=rf"^{place} is not a complete text cache \({DAMAGES[damage]}.*\); delete this folder, and "
+        match=rf"^{place} is not a complete text cache \({DAMAGES[damage]}.*\); delete this folder"
         "the next training writes it again$",
     ):
         open_cache(corpus, letters, never)

@@ -553,7 +553,7 @@ def test_a_translators_encoder_starts_from_a_language_model_of_the_source(
         (
             "model",
             {"d_ff": 32},
-            r"the recipe's model differs from the model of .* \(only dropout, architecture, num_decoder",
+            r"the recipe's model differs from .* \(only dropout, architecture, num_decoder",
         ),
     ],
 )

@@ -186,8 +186,8 @@ def _open(entry: Path, key: dict[str, Any], names: Sequence[str]) -> EncodedText
             raise ValueError("its ids do not match their digest")
     except (OSError, ValueError, tokenize.TokenError) as error:  # NumPy's, of a damaged header
         raise ValueError(
-            f"{entry} is not a complete text cache ({error}); delete this folder, and the next training "
-            "writes it again"
+            f"{entry} is not a complete text cache ({error}); delete this folder; the next "
+            "training run writes it again"
         ) from None
     return text
 
