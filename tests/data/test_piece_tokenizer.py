@@ -219,7 +219,7 @@ def test_a_missing_model_is_named(tmp_path):
     [
         (lambda t: t.encode("text"), "must be a list"),
         (lambda t: t.encode([3]), "sentence 1 is 3"),
-        (lambda t: t.encode(["\ud800"]), "no Unicode"),
+        (lambda t: t.encode(["\ud800"]), "not a Unicode"),
         (lambda t: t.decode([[10_000]]), "id 10000 is not in this vocabulary"),
         (lambda t: t.pieces([-1]), "id -1 is not in this vocabulary"),
     ],

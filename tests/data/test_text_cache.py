@@ -144,7 +144,7 @@ def test_a_damaged_or_foreign_cache_is_refused_in_one_line(corpus, letters, dama
     with pytest.raises(
         ValueError,
         match=rf"^{place} is not a complete text cache \({DAMAGES[damage]}.*\); delete this folder"
-        "the next training writes it again$",
+        "; the next training run writes it again$",
     ):
         open_cache(corpus, letters, never)
     shutil.rmtree(place)

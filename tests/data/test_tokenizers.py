@@ -199,7 +199,7 @@ def test_any_other_training_error_carries_sentencepieces_words(monkeypatch):
 
     monkeypatch.setattr(sentencepiece.SentencePieceTrainer, "train", fail)
     with pytest.raises(
-        ValueError, match=r"^SentencePiece cannot train on these .* names: INTERNAL: out of luck$"
+        ValueError, match=r"^SentencePiece cannot train on these .* reports: INTERNAL: out of luck$"
     ):
         Tokenizer.train(SENTENCES, 60)
 

@@ -49,7 +49,7 @@ def cluster(jobs: object, kind: object = "worker", index: object = 0) -> str:
             cluster({"worker": ["a:1"]}, index=1),
             "this process is 'worker' 1, which is not in its cluster",
         ),
-        (cluster({"worker": ["a:1"]}, index=-1), "this is 'worker' -1, which"),
+        (cluster({"worker": ["a:1"]}, index=-1), "this process is 'worker' -1, which"),
         (
             cluster({"worker": ["a:1"]}, "chief"),
             "this process is 'chief' 0, which is not in its cluster",
