@@ -22,6 +22,7 @@ from .model.losses import SmoothedCrossEntropy as SmoothedCrossEntropy
 from .model.masks import look_ahead_mask as look_ahead_mask
 from .model.masks import padding_mask as padding_mask
 from .model.positions import PositionalEncoding as PositionalEncoding
+from .model.recurrence import SimpleRecurrentUnit as SimpleRecurrentUnit
 from .model.stacks import Decoder as Decoder
 from .model.stacks import Encoder as Encoder
 from .model.transformer import Transformer as Transformer

@@ -35,9 +35,10 @@ def test_model_section_names_exactly_the_arguments_of_the_models():
     known = set(ModelConfig.model_fields) - {"architecture"}
     of_keras = {"self", "options"}
     arguments = set(inspect.signature(Transformer.__init__).parameters)
+    arguments = arguments - {"decoder_kind"} | {"decoder"}  # the model's `decoder` is a layer
     assert known == arguments - of_keras - {"source_vocab_size", "target_vocab_size"}
     arguments = set(inspect.signature(LanguageModel.__init__).parameters)
-    assert known - {"num_decoder_layers"} == arguments - of_keras - {"vocab_size"}
+    assert known - {"num_decoder_layers", "decoder"} == arguments - of_keras - {"vocab_size"}
 
 
 def test_there_are_at_most_60_keys():
@@ -133,6 +134,8 @@ MISTAKES = [  # section, its values, the message
         LANGUAGE_MODEL | {"num_decoder_layers": 2},
         "model.num_decoder_layers=2 needs an encoder; with model.architecture=decoder set num_lay",
     ),
+    ("model", {"decoder": "gru"}, "model.decoder='gru' must be 'attention' or 'ssru'"),
+    ("model", LANGUAGE_MODEL | {"decoder": "ssru"}, "model.decoder='ssru' needs an encoder"),
     ("model", LANGUAGE_MODEL | {"norm": "marian"}, "model.norm='marian' needs an encoder"),
     ("model", LANGUAGE_MODEL | {"dialect": "marian"}, "model.dialect='marian' needs an encoder"),
     ("tokenizer", {"normalization": "none"}, "tokenizer.normalization='none' must be 'nmt_nfkc', "),

@@ -19,6 +19,7 @@ import tfformer
 from tfformer.config import Config, Dialect
 from tfformer.model.fast_layers import Dense, Dropout, LayerNormalization
 from tfformer.model.layers import Residual
+from tfformer.model.recurrence import RecurrentDecoder
 
 D, HEADS, D_FF = 8, 2, 12
 RNG = np.random.default_rng(0)
@@ -43,12 +44,19 @@ LAYERS = {  # class, arguments, inputs, output shape
         {"query": X, "memory": MEMORY},
         (2, 4, D),
     ),
+    "SimpleRecurrentUnit": (tfformer.SimpleRecurrentUnit, {"d_model": D}, X, (2, 4, D)),
     "FeedForward": (tfformer.FeedForward, {"d_model": D, "d_ff": D_FF}, X, (2, 4, D)),
     "Residual": (Residual, {"d_model": D}, {"x": X, "sublayer_output": 2 * X}, (2, 4, D)),
     "EncoderLayer": (tfformer.EncoderLayer, LAYER, X, (2, 4, D)),
     "DecoderLayer": (tfformer.DecoderLayer, LAYER, {"x": X, "memory": MEMORY}, (2, 4, D)),
     "Encoder": (tfformer.Encoder, STACK, X, (2, 4, D)),
     "Decoder": (tfformer.Decoder, STACK, {"embeddings": X, "memory": MEMORY}, (2, 4, D)),
+    "RecurrentDecoder": (
+        RecurrentDecoder,
+        STACK,
+        {"embeddings": X, "memory": MEMORY},
+        (2, 4, D),
+    ),
     "Transformer": (
         tfformer.Transformer,
         MODEL | {"source_vocab_size": 11, "target_vocab_size": 13},

@@ -58,7 +58,10 @@ class NumpyMarian:
         look_ahead = np.tri(len(x), dtype=bool) if side == "decoder" else None
         for layer in range(1, self.depths[side] + 1):
             name = f"{side}_l{layer}"
-            if side == "decoder" and self.as_decoder:
+            if f"{name}_rnn_W" in self.tensors:
+                end = "" if self.pre else "_ffn"
+                x = self.sublayer(x, f"{name}_rnn{end}", lambda h, n=f"{name}_rnn": self.read(n, h))
+            elif side == "decoder" and self.as_decoder:
                 x = self.attend_token_by_token(f"{name}_self", x)
             else:
                 x = self.sublayer(
@@ -76,6 +79,16 @@ class NumpyMarian:
                 x, f"{name}_ffn_ffn", lambda h, n=f"{name}_ffn": self.feed_forward(n, h)
             )
         return self.normalise(x, f"{side}_top", "") if self.pre else x
+
+    def read(self, name: str, x: np.ndarray) -> np.ndarray:
+        """SSRU of rnn/cells.h: a highway between the state and the input, then ReLU."""
+        forget = 1 / (1 + np.exp(-self.linear(x, name, "f")))
+        inputs = x @ self.tensors[f"{name}_W"]
+        state, states = np.zeros(self.d_model), []
+        for gate, given in zip(forget, inputs, strict=True):
+            state = gate * state + (1 - gate) * given
+            states.append(np.maximum(state, 0))
+        return np.stack(states)
 
     def attend_token_by_token(self, name: str, x: np.ndarray) -> np.ndarray:
         """DecoderLayerSelfAttention: `values` are normalised if they are the input itself."""

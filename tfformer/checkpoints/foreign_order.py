@@ -80,13 +80,16 @@ def in_halves(tensors: dict[Place, np.ndarray]) -> dict[Place, np.ndarray]:
     """
     halves: dict[Place, np.ndarray] = {}
     for place, tensor in tensors.items():
+        if isinstance(place, Table):
+            has_outputs, has_inputs = place != OUTPUT_BIAS, False
+        else:
+            has_outputs = place.part in ("output", "outer", "norm", "candidate", "forget")
+            has_inputs = place.kind == "kernel" and place.part not in ("output", "outer")
+        if has_outputs:
+            tensor = np.concatenate([tensor[..., 0::2], tensor[..., 1::2]], axis=-1)
+        if has_inputs:
+            tensor = np.concatenate([tensor[0::2], tensor[1::2]])
         halves[place] = tensor
-        if place == OUTPUT_BIAS:
-            continue
-        if isinstance(place, Table) or place.part in ("output", "outer", "norm"):
-            halves[place] = np.concatenate([tensor[..., 0::2], tensor[..., 1::2]], axis=-1)
-        elif place.kind == "kernel":
-            halves[place] = np.concatenate([tensor[0::2], tensor[1::2]])
     return halves
 
 

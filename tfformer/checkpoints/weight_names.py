@@ -24,8 +24,8 @@ class Slot(NamedTuple):
 
     side: str  # "encoder" or "decoder"
     layer: int | None  # counted from 0; None for the normalisation behind the last layer
-    block: str  # "self_attention", "cross_attention", "feed_forward", or "final"
-    part: str  # "query", "key", "value", "output", "inner", "outer" or "norm"
+    block: str  # "self_attention", "recurrence", "cross_attention", "feed_forward", or "final"
+    part: str  # "query", "key", "value", "output", "candidate", "forget", "inner", "outer", "norm"
     kind: str  # "kernel" (inputs, outputs), "bias" or "scale"
 
 
@@ -47,12 +47,14 @@ TABLES = {  # tie_embeddings -> the tables that are distinct
     "output": (SOURCE, TARGET),
     "none": (SOURCE, TARGET, OUTPUT),
 }
-BLOCKS = {
-    "encoder": ("self_attention", "feed_forward"),
-    "decoder": ("self_attention", "cross_attention", "feed_forward"),
+ENCODER_BLOCKS = ("self_attention", "feed_forward")
+DECODER_BLOCKS = {  # the kind of decoder -> its blocks
+    "attention": ("self_attention", "cross_attention", "feed_forward"),
+    "ssru": ("recurrence", "cross_attention", "feed_forward"),
 }
 PARTS = {
     "self_attention": ("query", "key", "value", "output"),
+    "recurrence": ("candidate", "forget"),
     "cross_attention": ("query", "key", "value", "output"),
     "feed_forward": ("inner", "outer"),
 }
@@ -60,6 +62,8 @@ PROJECTIONS = {  # parts -> the layer of this package that has them side by side
     ("query",): "query",
     ("key", "value"): "key_value",
     ("output",): "output_projection",
+    ("candidate",): "candidate",
+    ("forget",): "forget",
     ("inner",): "inner",
     ("outer",): "outer",
 }
@@ -84,13 +88,21 @@ def shapes(config: ModelConfig) -> dict[Slot, tuple[int, ...]]:
 def _slots(config: ModelConfig, side: str) -> Iterator[Slot]:
     decoder_layers = config.num_decoder_layers or config.num_layers
     for layer in range(config.num_layers if side == "encoder" else decoder_layers):
-        for block in BLOCKS[side]:
+        for block in _blocks(side, config.decoder):
             for part in PARTS[block]:
-                for kind in ("kernel", "bias"):
+                for kind in _kinds(part):
                     yield Slot(side, layer, block, part, kind)
             yield from _norm_slots(side, layer, block)
     if config.norm != "post":
         yield from _norm_slots(side, None, "final")
+
+
+def _blocks(side: str, decoder: str) -> tuple[str, ...]:
+    return ENCODER_BLOCKS if side == "encoder" else DECODER_BLOCKS[decoder]
+
+
+def _kinds(part: str) -> tuple[str, ...]:
+    return ("kernel",) if part == "candidate" else ("kernel", "bias")
 
 
 def _norm_slots(side: str, layer: int | None, block: str) -> tuple[Slot, Slot]:
@@ -126,19 +138,19 @@ def variables(model: Transformer) -> Iterator[tuple[keras.Variable, tuple[Place,
         yield model.output_bias, (OUTPUT_BIAS,)
     for side, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
         for number, layer in enumerate(stack.layers):
-            yield from _layer_variables(side, number, layer)
+            yield from _layer_variables(side, number, layer, _blocks(side, model.decoder_kind))
         if stack.normalization:
             yield from _norm_variables(stack.normalization, side, None, "final")
 
 
 def _layer_variables(
-    side: str, number: int, layer: keras.layers.Layer
+    side: str, number: int, layer: keras.layers.Layer, blocks: tuple[str, ...]
 ) -> Iterator[tuple[keras.Variable, tuple[Place, ...]]]:
-    for block in BLOCKS[side]:
+    for block in blocks:
         sublayer = getattr(layer, block)
         for parts, name in PROJECTIONS.items():
             if parts[0] in PARTS[block]:
-                for kind in ("kernel", "bias"):
+                for kind in _kinds(parts[0]):
                     slots = tuple(Slot(side, number, block, part, kind) for part in parts)
                     yield getattr(getattr(sublayer, name), kind), slots
         residual = getattr(layer, f"{block}_residual")

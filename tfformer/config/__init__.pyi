@@ -21,6 +21,7 @@ from .recipe import Architecture as Architecture
 from .recipe import AugmentConfig as AugmentConfig
 from .recipe import Config as Config
 from .recipe import DataConfig as DataConfig
+from .recipe import DecoderKind as DecoderKind
 from .recipe import DecodingConfig as DecodingConfig
 from .recipe import ModelConfig as ModelConfig
 from .recipe import Norm as Norm

@@ -21,6 +21,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 Activation = Literal["relu", "gelu", "swish"]
 Architecture = Literal["encoder-decoder", "decoder"]
+DecoderKind = Literal["attention", "ssru"]
 Norm = Literal["post", "pre", "marian"]
 TieEmbeddings = Literal["none", "output", "input", "all"]
 BleuTokenizer = Literal[
@@ -47,6 +48,9 @@ class ModelConfig(Section):
     num_layers: int = Field(6, ge=1, le=1000)  # encoder layers; also decoder layers by default
     # A shallow decoder is faster: the search runs the decoder once per token.
     num_decoder_layers: int | None = Field(None, ge=1, le=1000)
+    # How the decoder reads the target: attention; ssru, recurrent units (Kim et al. 2019), which
+    # take the same time at each position.
+    decoder: DecoderKind = "attention"
     d_model: int = Field(512, ge=2, le=10**6)  # width of embeddings and layers; an even number
     num_heads: int = Field(8, ge=1, le=10**6)  # per attention; must divide d_model
     d_ff: int = Field(2048, ge=1, le=10**6)  # width within the feed-forward layers; often 4 d_model
@@ -102,6 +106,11 @@ class ModelConfig(Section):
             raise ValueError(
                 f"model.num_decoder_layers={self.num_decoder_layers} needs an encoder; with "
                 "model.architecture=decoder set num_layers"
+            )
+        if self.decoder != "attention":
+            raise ValueError(
+                f"model.decoder={self.decoder!r} needs an encoder; with model.architecture=decoder "
+                "leave it out"
             )
         if self.norm == "marian":
             raise ValueError(

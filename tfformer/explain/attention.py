@@ -65,7 +65,8 @@ class Attention(NamedTuple):
 
     The source ends with the end token. A decoder position reads one token and writes the next: The
     rows of `decoder` are labelled with the token read, from the start token on; the rows of `cross`
-    with the token written, up to the end token.
+    with the token written, up to the end token. The weights of `decoder` are 0 in a decoder of
+    recurrent units.
     """
 
     encoder: AttentionMaps  # source to source
@@ -171,9 +172,9 @@ def decoder_weights(
     cross_weights = []
     x = model.decoder.add_positions(model.target_embedding(target))
     for layer in model.decoder.layers:
-        attended, weights, _ = layer.attend_to_sequence(x, mask)
+        seen, weights, _ = layer.attend_to_sequence(x, mask)
         self_weights.append(weights)
-        h = layer.cross_attention_residual.before(layer.self_attention_residual.after(x, attended))
+        h = layer.cross_attention_residual.before(seen)
         cross_weights.append(layer.cross_attention(h, memory, memory_mask, return_weights=True)[1])
         x = layer(x, memory, mask, memory_mask)
     return (

@@ -84,6 +84,8 @@ def grown_eagerly(cache: AnyCache, length: tf.Tensor | int) -> AnyCache:
 
 def enlarged(cache: AnyCache, times: tf.Tensor | int) -> AnyCache:
     """Return a copy of a cache with `times` its capacity; the new positions are zeros."""
+    if isinstance(cache, RecurrentStates):
+        return cache
 
     def longer(x: tf.Tensor) -> tf.Tensor:
         rows, heads, length, size = tf.unstack(tf.shape(x))
@@ -95,6 +97,8 @@ def enlarged(cache: AnyCache, times: tf.Tensor | int) -> AnyCache:
 
 def capacity_of(cache: Any) -> tf.Tensor:
     """Return L, the number of positions or slots in a cache: () int32."""
+    if isinstance(cache, RecurrentStates):
+        return tf.constant(tf.int32.max)
     return tf.shape(tf.nest.flatten(cache)[0])[2]
 
 
@@ -136,6 +140,26 @@ class BeamCache(NamedTuple):
         rows = sentences[:, tf.newaxis] * beams + tf.range(beams)  # (B, N)
         keys_values = tf.nest.map_structure(lambda x: tf.gather(x, sentences), self.keys_values)
         return BeamCache(keys_values, tf.gather(self.visible, tf.reshape(rows, [-1])))
+
+
+class RecurrentStates(NamedTuple):
+    """The states of recurrent layers, which have room for all positions.
+
+    Attributes:
+        states: For each layer (B, N, D) float32, of N beams of B sentences.
+    """
+
+    states: tuple[tf.Tensor, ...]
+
+    def reordered(self, rows: tf.Tensor) -> "RecurrentStates":
+        """Return the states of the beams that continue the beams `rows` (B * N,)."""
+
+        def gathered(state: tf.Tensor) -> tf.Tensor:
+            _, beams, d_model = state.shape
+            flat = tf.reshape(state, (-1, d_model))  # (B * N, D)
+            return tf.reshape(tf.gather(flat, rows), (-1, beams, d_model))
+
+        return RecurrentStates(tuple(map(gathered, self.states)))
 
 
 def _update_slice(cache: tf.Tensor, new: tf.Tensor, begin: tf.Tensor) -> tf.Tensor:

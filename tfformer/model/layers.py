@@ -143,8 +143,7 @@ class _TransformerLayer(SequenceLayer):
         self._add_sublayers()
 
     def _add_sublayers(self) -> None:
-        self.self_attention = self._attention("self_attention")
-        self.self_attention_residual = self._residual("self_attention_residual")
+        self._add_self_attention()
         self.feed_forward = self.feed_forward_class(
             self.d_model,
             self.d_ff,
@@ -153,6 +152,10 @@ class _TransformerLayer(SequenceLayer):
             dtype=self.dtype_policy,
         )
         self.feed_forward_residual = self._residual("feed_forward_residual")
+
+    def _add_self_attention(self) -> None:
+        self.self_attention = self._attention("self_attention")
+        self.self_attention_residual = self._residual("self_attention_residual")
 
     def _attention(self, name: str) -> MultiHeadAttention:
         return MultiHeadAttention(
@@ -188,10 +191,11 @@ class _TransformerLayer(SequenceLayer):
         mask: tf.Tensor | None = None,
         cache: KeysValues | None = None,
         position: tf.Tensor | int = 0,
+        training: bool | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor, KeysValues]:
         """Attend from T new positions to earlier ones and to each other.
 
-        This is the self-attention sub-layer without the residual connection.
+        This is the self-attention sub-layer with the residual connection.
 
         Args:
             x: Vectors (R, T, D) at position, position + 1, ...
@@ -199,6 +203,7 @@ class _TransformerLayer(SequenceLayer):
             cache: Keys and values, each (R, H, L, D // H). Without it the positions attend only to
                 each other, and L is T.
             position: The position of the first vector.
+            training: Whether to apply dropout.
 
         Returns:
             Vectors (R, T, D), weights (R, H, T, L), and the cache with these positions.
@@ -206,8 +211,8 @@ class _TransformerLayer(SequenceLayer):
         h = self.self_attention_residual.before(x)  # (R, T, D)
         new = self.self_attention.project(h)  # keys and values, each (R, H, T, D // H)
         cache = new if cache is None else cache.write(new, position)  # each (R, H, L, D // H)
-        attended, weights = self.self_attention.attend(h, cache, mask)
-        return attended, weights, cache
+        attended, weights = self.self_attention.attend(h, cache, mask)  # attended is (R, T, D)
+        return self.self_attention_residual.after(x, attended, training), weights, cache
 
     def _feed(self, x: tf.Tensor, training: bool | None) -> tf.Tensor:
         """Apply the feed-forward sub-layer with its residual: (R, T, D) -> (R, T, D)."""
@@ -293,8 +298,7 @@ class EncoderLayer(_TransformerLayer):
         Returns:
             Vectors (R, T, D), and the cache with these positions.
         """
-        attended, _, cache = self.attend_to_sequence(x, mask, cache, position)  # (R, T, D)
-        x = self.self_attention_residual.after(x, attended, training)
+        x, _, cache = self.attend_to_sequence(x, mask, cache, position, training)  # (R, T, D)
         return self._feed(x, training), cache
 
 
@@ -380,8 +384,7 @@ class DecoderLayer(_TransformerLayer):
         causal = look_ahead_mask(tf.shape(x)[1]) if use_causal_mask else None
         allowed = join_masks(attention_mask, mask, carried_mask(x), causal)
         memory_allowed = join_masks(memory_mask, carried_mask(memory))
-        attended, _, _ = self.attend_to_sequence(x, allowed)
-        x = self.self_attention_residual.after(x, attended, training)
+        x, _, _ = self.attend_to_sequence(x, allowed, training=training)
         h = self.cross_attention_residual.before(x)
         attended = self.cross_attention(h, memory, memory_allowed)
         x = self.cross_attention_residual.after(x, attended, training)
@@ -415,8 +418,7 @@ class DecoderLayer(_TransformerLayer):
         Returns:
             Vectors (R, T, D), and the cache with these positions.
         """
-        attended, _, cache = self.attend_to_sequence(x, mask, cache, position)  # (R, T, D)
-        x = self.self_attention_residual.after(x, attended, training)
+        x, _, cache = self.attend_to_sequence(x, mask, cache, position, training)  # (R, T, D)
         h = self.cross_attention_residual.before(x)  # (R, T, D)
         sentences = tf.shape(memory_keys_values.keys)[:1]  # (1,), B
         shape = tf.concat([sentences, [-1, self.d_model]], axis=0)

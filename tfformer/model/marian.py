@@ -47,6 +47,7 @@ class MarianDecoderLayer(DecoderLayer):
         mask: tf.Tensor | None = None,
         cache: KeysValues | None = None,
         position: tf.Tensor | int = 0,
+        training: bool | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor, KeysValues]:
         """Attend from normalised positions to earlier ones that are not; see `DecoderLayer`."""
         attention = self.self_attention
@@ -57,7 +58,8 @@ class MarianDecoderLayer(DecoderLayer):
         _, own_values = tf.split(attention.key_value(h), 2, axis=-1)
         to_itself = attention.output_projection(own_values)  # (R, T, D), with the weight 1
         is_first = _sees_one_key(mask, tf.shape(cache.keys)[2])
-        return tf.where(is_first, to_itself, attended), weights, cache
+        attended = tf.where(is_first, to_itself, attended)
+        return self.self_attention_residual.after(x, attended, training), weights, cache
 
 
 def _sees_one_key(mask: tf.Tensor | None, keys: tf.Tensor) -> tf.Tensor:

@@ -189,8 +189,7 @@ class _Stack(SequenceLayer):
             Vectors (B, N, D), and the cache with this position.
         """
         beams = embeddings.shape[1]  # N
-        rows = tf.reshape(embeddings, (-1, 1, self.d_model))  # (B * N, 1, D)
-        x = tf.reshape(self.add_positions(rows, position), (-1, beams, self.d_model))
+        x = self._add_position(embeddings, position)
         cache = cache.opened(position, beams)
         slots = tf.shape(cache.visible)[2:3]  # (1,), L
         mask = tf.reshape(cache.visible, tf.concat([[-1, 1, beams], slots], axis=0))
@@ -199,10 +198,15 @@ class _Stack(SequenceLayer):
         )  # (B, N, D)
         return x, cache._replace(keys_values=keys_values)
 
+    def _add_position(self, embeddings: tf.Tensor, position: tf.Tensor | int) -> tf.Tensor:
+        """Add one position to vectors (B, N, D) of N beams."""
+        rows = tf.reshape(embeddings, (-1, 1, self.d_model))  # (B * N, 1, D)
+        return tf.reshape(self.add_positions(rows, position), (-1, *embeddings.shape[1:]))
+
     def _step_layers(
         self,
         x: tf.Tensor,
-        mask: tf.Tensor,
+        mask: tf.Tensor | None,
         cache: Cache,
         position: tf.Tensor | int,
         memory: ProjectedMemory | None,

@@ -5,17 +5,18 @@ Shape letters: B batch, S source, T target, N beams, D d_model, V vocabulary, R 
 """
 
 from collections.abc import Mapping
-from typing import Any, Self, Unpack
+from typing import Any, Self, Unpack, get_args
 
 import keras
 import tensorflow as tf
 
 from tfformer.argument_checks import require, require_number, require_size
-from tfformer.config import PRESETS, Dialect
+from tfformer.config import PRESETS, DecoderKind, Dialect
 from tfformer.model.cache import BeamCache, Cache, with_capacity
 from tfformer.model.embedding import TokenEmbedding
 from tfformer.model.marian import ZeroStartEmbedding
 from tfformer.model.masks import padding_mask, places_in_segments, segment_mask
+from tfformer.model.recurrence import RecurrentDecoder
 from tfformer.model.registry import (
     Activation,
     LayerOptions,
@@ -25,6 +26,8 @@ from tfformer.model.registry import (
 )
 from tfformer.model.stacks import STACK_ARGUMENTS, Decoder, Encoder, ProjectedMemory
 from tfformer.model.token_model import TIES, TokenModel
+
+DECODER_KINDS = get_args(DecoderKind)
 
 
 @register
@@ -46,6 +49,8 @@ class Transformer(TokenModel):
         d_ff: Width of the feed-forward sub-layers' hidden layer.
         dropout: Dropout rate on the embeddings and on each sub-layer's output (section 5.4).
         num_decoder_layers: Number of layers of the decoder; by default `num_layers`.
+        decoder_kind: How the decoder reads the target: "attention", or "ssru", see
+            `SimpleRecurrentUnit`.
         tie_embeddings: "none": three matrices; "output": the output projection is the transposed
             target embedding; "all": source, target and output are one matrix, as in the paper
             (section 3.4); "input": source and target are one matrix. "all" and "input" need a
@@ -91,6 +96,7 @@ class Transformer(TokenModel):
         "target_vocab_size",
         *STACK_ARGUMENTS,
         "num_decoder_layers",
+        "decoder_kind",
         "tie_embeddings",
     )
 
@@ -105,6 +111,7 @@ class Transformer(TokenModel):
         d_ff: int = 2048,
         dropout: float = 0.1,
         num_decoder_layers: int | None = None,
+        decoder_kind: str = "attention",
         tie_embeddings: str = "output",
         activation: Activation = "relu",
         norm: str = "post",
@@ -130,6 +137,7 @@ class Transformer(TokenModel):
         if num_decoder_layers is None:
             num_decoder_layers = num_layers
         self.num_decoder_layers = require_size("num_decoder_layers", num_decoder_layers)
+        self.decoder_kind = require("decoder_kind", decoder_kind, DECODER_KINDS)
         self.tie_embeddings = tie_embeddings
         self.activation = activation
         self.norm = norm
@@ -188,7 +196,8 @@ class Transformer(TokenModel):
             "num_heads": self.dialect.num_decoder_heads or self.num_heads,
             "d_ff": self.dialect.decoder_d_ff or self.d_ff,
         }
-        self.decoder = self.decoder_class(**arguments, name="decoder")
+        decoder_class = RecurrentDecoder if self.decoder_kind == "ssru" else self.decoder_class
+        self.decoder = decoder_class(**arguments, name="decoder")
 
     def _embedding(self, vocab_size: int, name: str) -> TokenEmbedding:
         # A start token begins every target and occurs in no source.

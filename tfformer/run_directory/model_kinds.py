@@ -44,12 +44,15 @@ def settings_of(model: Model) -> dict[str, Any]:
             "a recipe; save it with Keras: model.save('model.keras')"
         )
     values = model.get_config() | {"architecture": architectures[type(model)]}
+    if isinstance(model, Transformer):
+        values["decoder"] = model.decoder_kind
     return {name: values[name] for name in ModelConfig.model_fields if name in values}
 
 
 def _new_translation_model(config: ModelConfig, tokenizers: Tokenizers, dtype: str) -> Transformer:
     source, target = tokenizers.source.vocab_size, tokenizers.target.vocab_size
-    return Transformer(source, target, dtype=dtype, **_arguments(config))
+    arguments = _arguments(config) | {"decoder_kind": config.decoder}
+    return Transformer(source, target, dtype=dtype, **arguments)
 
 
 def _new_language_model(config: ModelConfig, tokenizers: Tokenizers, dtype: str) -> LanguageModel:
@@ -59,7 +62,7 @@ def _new_language_model(config: ModelConfig, tokenizers: Tokenizers, dtype: str)
 
 
 def _arguments(config: ModelConfig) -> dict[str, Any]:
-    return {name: value for name, value in config if name != "architecture"}
+    return {name: value for name, value in config if name not in ("architecture", "decoder")}
 
 
 def _count_translation_model(config: ModelConfig, tokenizers: Tokenizers) -> int:
@@ -67,6 +70,9 @@ def _count_translation_model(config: ModelConfig, tokenizers: Tokenizers) -> int
     encoder = _count_stack(config, config.num_layers, config.d_ff, attentions=1)
     decoder_d_ff = config.dialect.decoder_d_ff or config.d_ff
     decoder = _count_stack(config, decoder_layers, decoder_d_ff, attentions=2)
+    if config.decoder == "ssru":  # two matrices and a bias in place of self-attention
+        unit = 2 * config.d_model * config.d_model + config.d_model
+        decoder -= decoder_layers * (_count_attention(config) - unit)
     source, target = tokenizers.source.vocab_size, tokenizers.target.vocab_size
     rows = {
         "all": target,
@@ -89,11 +95,14 @@ def _count_language_model(config: ModelConfig, tokenizers: Tokenizers) -> int:
 def _count_stack(config: ModelConfig, num_layers: int, d_ff: int, attentions: int) -> int:
     """Count the parameters of an encoder or decoder (Vaswani et al. 2017, section 3)."""
     d_model = config.d_model
-    attention = 4 * d_model * d_model + config.use_bias * 4 * d_model
     feed_forward = 2 * d_model * d_ff + d_ff + d_model
     normalization = 2 * d_model
-    layer = attentions * attention + feed_forward + (attentions + 1) * normalization
+    layer = attentions * _count_attention(config) + feed_forward + (attentions + 1) * normalization
     return num_layers * layer + (config.norm != "post") * normalization
+
+
+def _count_attention(config: ModelConfig) -> int:
+    return 4 * config.d_model * config.d_model + config.use_bias * 4 * config.d_model
 
 
 MODEL_KINDS: Mapping[Architecture, ModelKind] = {

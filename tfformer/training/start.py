@@ -21,6 +21,7 @@ SEARCH = tuple(f"dialect.{name}" for name in Dialect().search())
 OUTSIDE_THE_ENCODER = (
     "architecture",
     "num_decoder_layers",
+    "decoder",
     "tie_embeddings",
     "dialect.num_decoder_heads",
     "dialect.decoder_d_ff",

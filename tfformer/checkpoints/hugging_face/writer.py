@@ -101,6 +101,11 @@ def write_multilingual(folder: Path, run: Run, model: Transformer) -> None:
 
 
 def _check_layers(path: Path, settings: ModelConfig) -> None:
+    if settings.decoder != "attention":
+        raise ValueError(
+            f"{path} has model.decoder={settings.decoder}, simple recurrent units, which Marian "
+            "models in Transformers do not have; use --format saved_model, litert or marian"
+        )
     if settings.norm != "post":
         raise ValueError(
             f"{path} has model.norm={settings.norm}, which Marian models in Transformers do not "

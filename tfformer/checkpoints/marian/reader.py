@@ -60,7 +60,7 @@ NEEDED = (  # without them Marian loads a model and translates wrongly
 UNSET: tuple[object, ...] = (False, None, 0, "", [])  # values of an option that is off
 MUST_BE = {  # option -> the values that this package's layers have; the first is the default
     "type": ("transformer",),
-    "transformer-decoder-autoreg": ("self-attention",),
+    "transformer-decoder-autoreg": ("self-attention", "rnn"),
     "transformer-ffn-depth": (2,),
     "transformer-decoder-ffn-depth": (0, 2),
     "transformer-attention-mask": ("default",),
@@ -69,7 +69,7 @@ MUST_BE = {  # option -> the values that this package's layers have; the first i
     "right-left": UNSET,
     "ulr": UNSET,
 }
-WITHOUT_EFFECT = (  # on a decoder with self-attention
+WITHOUT_EFFECT = (  # on a decoder of self-attention or of recurrent units
     *("transformer-rnn-projection", "transformer-dim-aan", "transformer-aan-depth"),
     *("transformer-aan-activation", "transformer-aan-nogate", "transformer-depth-scaling"),
     *("transformer-guided-alignment-layer", "transformer-dropout"),
@@ -84,9 +84,17 @@ ACTIVATIONS = ("swish", "relu", "gelu")
 NORMS = {("", "an", ""): "post", ("n", "a", "n"): "pre"}  # pre-, postprocess, at the top
 EXACT_GELU_SINCE = (1, 12)
 NORMALISED_KEYS_SINCE = (1, 10, 28)  # before, a pre-norm model's queries alone were normalised
-BLOCKS = {"self_attention": "self", "cross_attention": "context"}
-LETTERS = {"query": "q", "key": "k", "value": "v", "output": "o"}
-NUMBERS = {"inner": "1", "outer": "2"}
+BLOCKS = {
+    "self_attention": "self",
+    "recurrence": "rnn",
+    "cross_attention": "context",
+    "feed_forward": "ffn",
+}
+LETTERS = {
+    **{"query": "q", "key": "k", "value": "v", "output": "o"},
+    **{"candidate": "", "forget": "f"},
+    **{"inner": "1", "outer": "2"},
+}
 TABLES = {  # tie -> table -> name
     "all": {SOURCE: "Wemb"},
     "input": {SOURCE: "Wemb", OUTPUT: "decoder_ff_logit_out_W"},
@@ -113,17 +121,20 @@ def slot_name(slot: Slot, norm: str) -> str:
         'decoder_l1_context_Wk'
         >>> slot_name(Slot("encoder", 1, "feed_forward", "norm", "scale"), "pre")
         'encoder_l2_ffn_ffn_ln_scale_pre'
+        >>> slot_name(Slot("decoder", 0, "recurrence", "forget", "bias"), "post")
+        'decoder_l1_rnn_bf'
     """
     if slot.layer is None:
         return f"{slot.side}_top_ln_{slot.kind}"
-    begin = f"{slot.side}_l{slot.layer + 1}_{BLOCKS.get(slot.block, 'ffn')}"
-    letter = "b" if slot.kind == "bias" else "W"
-    if slot.part == "norm":
-        middle = "ffn" if slot.block == "feed_forward" else "Wo"
-        return f"{begin}_{middle}_ln_{slot.kind}{'' if norm == 'post' else '_pre'}"
-    if slot.block == "feed_forward":
-        return f"{begin}_{letter}{NUMBERS[slot.part]}"
-    return f"{begin}_{letter}{LETTERS[slot.part]}"
+    begin = f"{slot.side}_l{slot.layer + 1}_{BLOCKS[slot.block]}"
+    if slot.part != "norm":
+        letter = "b" if slot.kind == "bias" else "W"
+        return f"{begin}_{letter}{LETTERS[slot.part]}"
+    if slot.block in ("self_attention", "cross_attention"):
+        begin += "_Wo"
+    elif slot.block == "feed_forward" or norm == "post":
+        begin += "_ffn"
+    return f"{begin}_ln_{slot.kind}{'' if norm == 'post' else '_pre'}"
 
 
 def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
@@ -201,12 +212,12 @@ def _check_options(path: Path, options: MarianOptions) -> None:
     for name in NEEDED:
         if name not in options:
             raise ValueError(f"{path} has no option {name}, without which a model is not known")
-    autoreg = options.get("transformer-decoder-autoreg")
-    if "ssru" in (options.get("dec-cell"), autoreg) and autoreg != "self-attention":
-        raise ValueError(  # the students of Firefox and OPUS
-            f"{path}: transformer-decoder-autoreg {autoreg} with dec-cell ssru is a decoder of "
-            "simple recurrent units (SSRU), which this package does not have; use a model with "
-            "self-attention, such as the student's teacher"
+    cell, projects = options.get("dec-cell"), options.get("transformer-rnn-projection")
+    if _is_recurrent(options) and (cell != "ssru" or projects):
+        raise ValueError(
+            f"{path}: transformer-decoder-autoreg is rnn with dec-cell {cell} and "
+            f"transformer-rnn-projection {projects}, but this package has dec-cell ssru alone, "
+            "without a projection"
         )
     layers = {name for name in options if str(name).startswith("transformer-")}
     others: dict[str, tuple[object, ...]] = dict.fromkeys(layers - {*WITHOUT_EFFECT, *READ}, UNSET)
@@ -221,6 +232,10 @@ def _check_options(path: Path, options: MarianOptions) -> None:
             f"{path}: option transformer-postprocess-emb is "
             f"{options['transformer-postprocess-emb']!r}, which this package does not have"
         )
+
+
+def _is_recurrent(options: MarianOptions) -> bool:
+    return bool(options.get("transformer-decoder-autoreg") == "rnn")
 
 
 def _letters(options: MarianOptions, name: str, default: str) -> str:
@@ -250,6 +265,8 @@ def _norm(path: Path, options: MarianOptions, positions: str) -> str:
         )
     if positions == "marian":
         return "marian"
+    if _is_recurrent(options):  # marian-decoder computes only self-attention otherwise
+        return "pre"
     warnings.warn(
         f"{path}: marian-decoder decodes a pre-norm model differently from Marian's training, and "
         "worse; the run computes as in training; to reproduce marian-decoder, use --positions "
@@ -304,6 +321,7 @@ def _model_config(path: Path, options: MarianOptions, tie: str, positions: str) 
         dialect["decoder_d_ff"] = decoder_d_ff
     values = {
         **{name: options[key] for name, key in SIZES.items()},
+        "decoder": "ssru" if _is_recurrent(options) else "attention",
         "activation": _activation(path, options),
         "norm": _norm(path, options, positions),
         "tie_embeddings": tie,

@@ -75,7 +75,7 @@ def _check(path: Path, settings: ModelConfig, model: Transformer) -> None:
             "use --format hugging_face to keep them",
             stacklevel=3,
         )
-    if settings.norm == "pre":
+    if settings.norm == "pre" and settings.decoder == "attention":
         warnings.warn(
             f"{path} has model.norm=pre, which marian-decoder decodes differently from Marian's "
             "training, and worse (docs/imported_models.md); use --format ctranslate2 to translate",
@@ -99,6 +99,7 @@ def _tensors(foreign: Foreign, settings: ModelConfig) -> dict[str, np.ndarray]:
 def _options(foreign: Foreign, settings: ModelConfig) -> marian_files.MarianOptions:
     before, after, top = CHAINS[settings.norm]
     tie = settings.tie_embeddings
+    autoreg = {"attention": "self-attention", "ssru": "rnn"}
     own = {
         "type": "transformer",
         "dim-vocabs": [len(foreign.source.pieces), len(foreign.target.pieces)],
@@ -115,7 +116,9 @@ def _options(foreign: Foreign, settings: ModelConfig) -> marian_files.MarianOpti
         "transformer-postprocess": after,
         "transformer-postprocess-top": top,
         "transformer-postprocess-emb": "d",
-        "transformer-decoder-autoreg": "self-attention",
+        "transformer-decoder-autoreg": autoreg[settings.decoder],
+        "dec-cell": "ssru",
+        "transformer-rnn-projection": False,
         "transformer-guided-alignment-layer": "last",
         "transformer-tied-layers": [],
         "transformer-train-position-embeddings": False,

@@ -35,6 +35,11 @@ def write(
             "the model has norm=marian, but CTranslate2 computes pre-norm layers as they are "
             "trained, not as marian-decoder does; import it again with --positions auto"
         )
+    if model.decoder_kind != "attention":
+        raise ValueError(
+            f"the model has decoder={model.decoder_kind}, simple recurrent units, which "
+            "CTranslate2 does not have; use --format saved_model or litert"
+        )
     spec = _spec(model, max(LONGEST_INPUT, max_length))
     source, target = _vocabulary(tokenizers.source), _vocabulary(tokenizers.target)
     spec.register_source_vocabulary(source)
