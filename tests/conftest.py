@@ -182,9 +182,9 @@ def static_litert(made_once, tiny_run) -> Path:
 
 
 @pytest.fixture(scope="session")
-def litert_text(made_once, tiny_run) -> Path:
-    """The tiny run as a LiteRT file with a signature over text, of greedy search alone."""
-    return exported_to_litert(made_once, tiny_run, "text", with_text=True)
+def greedy_litert(made_once, tiny_run) -> Path:
+    """The tiny run as a LiteRT file of free shapes, of greedy search alone."""
+    return exported_to_litert(made_once, tiny_run, "greedy")
 
 
 @pytest.fixture(scope="session")

@@ -132,7 +132,7 @@ def write(folder: str, preset: str, vocab_size: str) -> dict:
     files = {"float32": ("none", False), "int8": ("int8", False), "static": ("int8", True)}
     for name, (quantize, static) in files.items():
         path = Path(folder) / f"{name}.tflite"
-        litert_writer.write(path, random, quantize, static, with_text=False)
+        litert_writer.write(path, random, quantize, static)
     (Path(folder) / "ctranslate2").mkdir()
     ctranslate2_writer.write(
         Path(folder) / "ctranslate2", model, random.tokenizers, TOKENS, quantization="int8"

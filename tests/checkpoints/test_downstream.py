@@ -9,24 +9,19 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from sentencepiece import sentencepiece_model_pb2
 from support.exported_page import MISSING, browse
 from support.litert_samples import run_signature
-from support.marian_checkpoints import FIXTURES, answers, edit_yaml
+from support.marian_checkpoints import answers, edit_yaml
 from support.numpy_layers import log_softmax
 
 from tfformer.checkpoints.import_model import import_model
 from tfformer.checkpoints.marian import files as marian_files
 from tfformer.checkpoints.tensor_files import read_safetensors
 from tfformer.config import Config
-from tfformer.data.piece_tokenizer import PieceTokenizer
-from tfformer.data.tokenizers import Tokenizer
 from tfformer.engines import Engine, find_artifact, open_engine
-from tfformer.export.litert import text_pieces
-from tfformer.export.litert.text_pieces import PIECE
 from tfformer.export.pipeline import export_model
 from tfformer.inference.translator import Translator
-from tfformer.run_directory import Run, Tokenizers
+from tfformer.run_directory import Run
 from tfformer.training.train import train
 
 export_to_saved_model = functools.partial(export_model, format="saved_model")
@@ -156,57 +151,6 @@ def test_ctranslate2_gives_the_translations_of_the_run(imported, tmp_path):
     export_to_ctranslate2(
         imported("B"), tmp_path, max_length=48, samples=answers("B").texts["sentences"][:8]
     )
-
-
-@pytest.mark.slow
-def test_text_goes_into_a_litert_file_with_the_ids_of_the_list(imported, tmp_path):
-    """Also pieces that only one of the two sides has, and characters that no side has.
-
-    The export compares the texts that come out with the run's; test_litert.py asks such a file.
-    """
-    texts = [*answers("C").texts["sentences"][:8], "the girl is 猫 big.", "  a  b "]
-    version = export_to_litert(
-        imported("C"), tmp_path, max_length=48, with_text=True, samples=texts
-    )
-    measured = json.loads((version / "manifest.json").read_text())["parity"]["translate_text"]
-    assert measured["identical"] == measured["sentences"] == len(texts)
-
-
-def test_codes_of_languages_are_no_text_for_litert(imported, tmp_path):
-    with pytest.raises(ValueError, match=r"no codes such as >>deu<<; leave out --text and use"):
-        export_to_litert(imported("I"), tmp_path / "out", with_text=True)
-    assert not (tmp_path / "out").exists()
-
-
-def test_rules_of_a_text_are_none_for_litert():
-    """As of an import with `--normalize marian`, whose SentencePiece models are unigram too."""
-    model = (FIXTURES / "source.spm").read_bytes()
-    pieces = ["<pad>", "<unk>", "<start>", "</s>"]
-    tokenizer = PieceTokenizer(model, pieces, rewrites=[("“", '"')])
-    with pytest.raises(ValueError, match="know no tokens of languages and no rules; leave out"):
-        text_pieces.check(Tokenizers(tokenizer, tokenizer))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [({"model_type": 2}, "know unigram models alone"), ({"byte_fallback": True}, "no pieces of")],
-)
-def test_what_the_operators_on_text_do_not_know_is_refused(changes, message):
-    model = sentencepiece_model_pb2.ModelProto.FromString((FIXTURES / "source.spm").read_bytes())
-    for name, value in changes.items():
-        setattr(model.trainer_spec, name, value)
-    for byte in range(256 if model.trainer_spec.byte_fallback else 0):
-        model.pieces.add(piece=f"<0x{byte:02X}>", type=PIECE.BYTE)
-    tokenizer = PieceTokenizer(model.SerializeToString(), ["<pad>", "<unk>", "<start>", "</s>"])
-    with pytest.raises(ValueError, match=message):
-        text_pieces.check(Tokenizers(tokenizer, tokenizer))
-
-
-@pytest.mark.parametrize("settings", [{"symbols": ["<b>"]}, {"model_type": "bpe"}])
-def test_a_recipes_vocabulary_that_the_operators_cut_otherwise_is_refused(settings):
-    tokenizer = Tokenizer.train(["a b c d"] * 20, 10, **settings)
-    with pytest.raises(ValueError, match=r"know unigram vocabularies alone, .* leave out --text"):
-        text_pieces.check(Tokenizers(tokenizer, tokenizer))
 
 
 @pytest.mark.nightly

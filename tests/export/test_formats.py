@@ -27,6 +27,5 @@ def test_a_page_has_no_choice_of_what_it_needs():
         "beam_size",
         "length_penalty",
         "static",
-        "with_text",
     }
     check_options("web", {"quantize": "int8"})

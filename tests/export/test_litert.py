@@ -26,8 +26,6 @@ from tfformer.data.sources import read_pairs
 from tfformer.engines import open_engine
 from tfformer.export.litert import passes
 from tfformer.export.litert import writer as litert_writer
-from tfformer.export.litert.format import LiteRT
-from tfformer.export.parity import ask
 from tfformer.export.pipeline import export_model
 from tfformer.inference.translator import Translator
 
@@ -51,11 +49,6 @@ def dynamic(dynamic_litert):
 @pytest.fixture(scope="module")
 def static(static_litert):
     return static_litert
-
-
-@pytest.fixture(scope="module")
-def with_text(litert_text):
-    return litert_text
 
 
 @pytest.fixture(scope="module")
@@ -272,42 +265,10 @@ def test_what_lies_beside_the_model(dynamic, tiny_run):
     assert list(dynamic.parent.iterdir()) == [dynamic]
 
 
-def test_text_goes_in_and_comes_out(with_text, translator):
-    requests = [("translate_text", {"text": [sentence]}) for sentence in SENTENCES[:40]]
-    [found] = ask(with_text, requests)
-    assert [answer["translation"][0] for answer in found] == own(translator, 1)[:40]
-
-
-def test_text_of_random_pieces_comes_out_as_by_ids(with_text):
-    """Some of their translations begin with blanks alone.
-
-    TF Text by itself would write these.
-    """
-    manifest = json.loads((with_text / "manifest.json").read_text())
-    found = manifest["parity"]["translate_text"]
-    assert found["identical"] == found["sentences"] >= 30
-
-
-def test_a_tokenizer_that_reads_otherwise_is_refused():
-    figures = {"sentences": 2, "largest_score_difference": 0.0}
-    found = {
-        "translate": figures | {"identical": 2},
-        "translate_text": figures | {"identical": 1},
-    }
-    with pytest.raises(
-        ValueError, match=r"1 of 2 samples come out otherwise with TF Text.*leave out --text"
-    ):
-        LiteRT(with_text=True).check(found)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"quantize": "int4"}, "quantize='int4' is not known; choose one of none, int8, float16"),
-        (
-            {"static": True, "with_text": True},
-            "text has no fixed shape; choose --static or --text, not both",
-        ),
         ({"max_length": 1}, "max_length=1 must be at least 2"),
     ],
 )

@@ -49,7 +49,7 @@ def litert(run: Path, folder: Path) -> Translate:
 
     own = Translator.load(run)
     translator = own.with_search(own.decoding.replace(beam_size=1))
-    litert_writer.write(folder / "model.tflite", translator, "none", static=False, with_text=False)
+    litert_writer.write(folder / "model.tflite", translator, "none", static=False)
     interpreter = Interpreter(model_path=str(folder / "model.tflite"))
     source, target = translator.tokenizers.source, translator.tokenizers.target
 

@@ -32,9 +32,9 @@ def version(request):
 
 
 @pytest.fixture(scope="module")
-def greedy(litert_text):
+def greedy(greedy_litert):
     """A version of greedy search alone."""
-    return litert_text
+    return greedy_litert
 
 
 def texts(sentences) -> dict[str, np.ndarray]:

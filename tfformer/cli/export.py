@@ -61,10 +61,11 @@ from tfformer.storage.run_folders import MANIFEST, is_run
     help="Type of the weights of litert (default: none) and web (default: float16).",
 )
 @click.option(
-    "--text/--no-text",
+    "--no-text",
     "with_text",
+    flag_value=False,
     default=None,
-    help="Signatures that take text, with TF Text's operators. Default: only in saved_model.",
+    help="Leave out a saved_model's signatures over text, which need TF Text's operations.",
 )
 @click.option(
     "--static",

@@ -6,27 +6,25 @@ source tokens, T target tokens, N beams.
 
 from __future__ import annotations
 
-import functools
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 import numpy as np
-from ai_edge_litert.interpreter import Interpreter, InterpreterWithCustomOps
+from ai_edge_litert.interpreter import Interpreter
 
 from tfformer.engines.artifact import open_export
-from tfformer.engines.engine import NO_TRANSLATION, Arrays, Engine
+from tfformer.engines.engine import NO_TRANSLATION, Engine
 from tfformer.inference.translation import Translation
 from tfformer.runtime.tensorflow import silence
 from tfformer.special_ids import END_ID
 
 FILE = "model.tflite"
 GREEDY_IDS, BEAM_IDS = "translate", "translate_beam"  # the file's signatures over ids
-OVER_TEXT = "translate_text"  # a signature that needs the operators of TensorFlow Text
 MAX_INTERPRETERS = 4  # each has one thread and its own copy of the packed weights
 SENTENCES = 16  # largest batch of an interpreter
 
@@ -54,27 +52,9 @@ class LitertEngine(Engine):
         for _ in range(self._count - 1):
             self._free.put(IdSearch(self._file, manifest))
 
-    def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> Arrays:
-        """Run a signature; see `Engine.run`.
-
-        The signature `OVER_TEXT`, if the file has it, runs with TensorFlow Text's operators.
-        """
-        if signature != OVER_TEXT:
-            return super().run(signature, inputs)
-        return self._over_text(**inputs)
-
     def close(self) -> None:
         """End the threads."""
         self._threads.shutdown()
-
-    @functools.cached_property
-    def _over_text(self) -> Callable[..., Arrays]:
-        from tensorflow_text import tflite_registrar
-
-        interpreter = InterpreterWithCustomOps(
-            custom_op_registerers=tflite_registrar.SELECT_TFTEXT_OPS, model_path=str(self._file)
-        )
-        return interpreter.get_signature_runner(OVER_TEXT)
 
     def _search(
         self, sentences: Sequence[str], beam_size: int, count: int

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tfformer.export import parity
 from tfformer.export.parity import Question
 from tfformer.runtime.steps import Steps
-from tfformer.special_ids import END_ID
 
 if TYPE_CHECKING:
     from tfformer.config import DecodingConfig, Dialect
     from tfformer.inference.text_model import TextModel
-    from tfformer.run_directory import Run, Tokenizers
+    from tfformer.run_directory import Run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,10 +62,6 @@ class Format(ABC):
     @abstractmethod
     def questions(self, model: TextModel, samples: Sequence[str]) -> list[Question]:
         """Return the questions that the artifact must answer as the model does."""
-
-    def sample_ids(self, tokenizers: Tokenizers) -> Sequence[int]:
-        """Return the source ids that random samples are made of."""
-        return range(END_ID + 1, tokenizers.source.vocab_size)
 
     def check(self, measured: Mapping[str, Mapping[str, Any]]) -> None:
         """Refuse an artifact whose answers, measured by `parity.compare`, differ from the run's."""

@@ -95,7 +95,7 @@ def _fill(folder: Path, run: Run, model: TextModel, chosen: Format, step: Steps)
         chosen.write(folder, model)
         manifest = first_manifest(folder, run, model) | chosen.description(folder)
         write_manifest(folder, manifest)  # the engine needs it to open the artifact
-    samples = chosen.samples or random_samples(model, chosen.sample_ids(model.tokenizers))
+    samples = chosen.samples or random_samples(model)
     with step(f"computing the run's own answers to {len(samples)} samples"):
         questions = chosen.questions(model, samples)
     with step("reading it back in another process"):

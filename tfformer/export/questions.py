@@ -7,6 +7,7 @@ from tfformer.engines.engine import BEAM, GREEDY
 from tfformer.export.parity import Outputs, Question, Scored
 from tfformer.inference.text_model import TextModel
 from tfformer.inference.translator import Translator
+from tfformer.special_ids import END_ID
 
 SAMPLES = 32
 
@@ -41,9 +42,10 @@ def read_beam(outputs: Outputs) -> list[Scored]:
     return [(texts[0], scores[0]) for texts, scores in rows]
 
 
-def random_samples(model: TextModel, ids: Sequence[int]) -> list[str]:
+def random_samples(model: TextModel) -> list[str]:
     """Return sentences of these pieces, always the same, up to twice as long as the model takes."""
     longest = model.max_length
+    ids = range(END_ID + 1, model.tokenizers.source.vocab_size)
     dice = random.Random(1)
     lengths = [*(1 + n % longest for n in range(SAMPLES - 1)), 2 * longest]
     rows = [dice.choices(ids, k=length) for length in lengths]

@@ -34,7 +34,6 @@ class WebPage(LiteRT):
     static: bool = field(default=True, init=False)  # a page has no choice of the following
     beam_size: int = field(default=1, init=False)
     length_penalty: float | None = field(default=None, init=False)
-    with_text: bool = field(default=False, init=False)
 
     subfolder: ClassVar[str] = "model"
 

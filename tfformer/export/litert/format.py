@@ -14,7 +14,7 @@ from tfformer.runtime.steps import Steps
 if TYPE_CHECKING:
     from tfformer.config import DecodingConfig
     from tfformer.inference.text_model import TextModel
-    from tfformer.run_directory import Run, Tokenizers
+    from tfformer.run_directory import Run
 
 FILE = "model.tflite"
 QUANTIZATIONS = ("none", "int8", "float16")
@@ -32,7 +32,6 @@ class LiteRT(Format):
         length_penalty: The alpha of Wu et al. 2016; by default the run's.
         quantize: "none", "int8" (dynamic range, a scale per row) or "float16".
         static: Whether all shapes are fixed, as browsers and `CompiledModel` need them.
-        with_text: Whether to write a signature over text, which needs TensorFlow Text's operators.
         **options: The options of `Format`.
     """
 
@@ -40,32 +39,27 @@ class LiteRT(Format):
     length_penalty: float | None = None
     quantize: str = "none"
     static: bool = False
-    with_text: bool = False
 
     title: ClassVar[str] = "the LiteRT file"
 
     def __post_init__(self) -> None:
         check_choice("quantize", self.quantize, QUANTIZATIONS)
-        if self.static and self.with_text:
-            raise ValueError("text has no fixed shape; choose --static or --text, not both")
 
     def decoding(self, of_run: DecodingConfig) -> DecodingConfig:
         return with_search(of_run, self.beam_size, self.length_penalty)
 
     def prepare(self, run: Run, step: Steps) -> None:
-        from tfformer.export.litert import quantization_cost, text_pieces
+        from tfformer.export.litert import quantization_cost
 
         run.check_architecture("encoder-decoder")
         check_installed("ai_edge_litert", "LiteRT", "litert")
-        if self.with_text:
-            text_pieces.check(run.tokenizers)
         if self.quantize != "none" and run.config.data.valid:
             quantization_cost.validation_text(run)
 
     def write(self, folder: Path, model: TextModel) -> None:
         from tfformer.export.litert import writer
 
-        writer.write(folder / FILE, model, self.quantize, self.static, self.with_text)
+        writer.write(folder / FILE, model, self.quantize, self.static)
 
     def description(self, folder: Path) -> dict[str, Any]:
         from tfformer.export.litert.writer import signatures
@@ -80,37 +74,15 @@ class LiteRT(Format):
         }
 
     def questions(self, model: TextModel, samples: Sequence[str]) -> list[Question]:
-        from tfformer.engines.litert import OVER_TEXT
-        from tfformer.export.questions import beam, greedy, read_greedy
+        from tfformer.export.questions import beam, greedy
 
         asked = [greedy("translate", model, samples)]
         if self.beam_size > 1:
             asked.append(beam("translate_beam", model, samples))
-        if self.with_text:
-            alone = [{"text": [sentence]} for sentence in samples]
-            expected = asked[0].expected
-            asked.append(Question(OVER_TEXT, 1, OVER_TEXT, alone, read_greedy, expected))
         return asked
 
-    def sample_ids(self, tokenizers: Tokenizers) -> Sequence[int]:
-        """Return the ids that TensorFlow Text's operators know too, where the file has them."""
-        from tfformer.export.litert import text_pieces
-
-        if self.with_text:
-            return text_pieces.source_ids(tokenizers)
-        return super().sample_ids(tokenizers)
-
     def check(self, measured: Mapping[str, Mapping[str, Any]]) -> None:
-        """Refuse texts cut otherwise than ids, and float32 that differs from the run."""
-        by_ids = measured["translate"]
-        by_text = measured.get("translate_text", by_ids)
-        other = abs(by_ids["identical"] - by_text["identical"])
-        if other:
-            raise ValueError(
-                f"{other} of {by_ids['sentences']} samples come out otherwise with TF Text's "
-                "tokenizer than by SentencePiece, as they do with some vocabularies; leave out "
-                "--text and use the tokenizer beside the model"
-            )
+        """Refuse float32 that differs from the run."""
         if self.quantize == "none":
             super().check(measured)
 

@@ -15,17 +15,15 @@ import tensorflow as tf
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
-from tfformer.export.litert import passes, text_pieces
+from tfformer.export.litert import passes
 from tfformer.export.saved_model.signatures import Functions
 from tfformer.inference.graphs import source_ids, translate_ids
 from tfformer.inference.search import Hypotheses
 from tfformer.inference.text_model import TextModel
 from tfformer.inference.translator import Translator
 from tfformer.runtime.tracing import traced
-from tfformer.special_ids import END_ID, UNKNOWN_ID
 
 FIRST_WIDTH = 16
-BLANK = "\u2581"  # the piece of a blank alone
 DTYPES = {
     schema.TensorType.INT32: "int32",
     schema.TensorType.FLOAT32: "float32",
@@ -33,15 +31,12 @@ DTYPES = {
 }
 
 
-def write(path: Path, translator: TextModel, quantize: str, static: bool, with_text: bool) -> None:
-    """Write a LiteRT file of a translator; with several beams the file has a beam search.
-
-    A signature over text requires a dynamic file.
-    """
+def write(path: Path, translator: TextModel, quantize: str, static: bool) -> None:
+    """Write a LiteRT file of a translator; with several beams the file has a beam search."""
     assert isinstance(translator, Translator)
     holder = tf.Module()
     holder.weights = [weight.value for weight in translator.model.weights]
-    functions = _functions(translator, static, with_text)
+    functions = _functions(translator, static)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         tf.saved_model.save(
             holder, folder, signatures=functions
@@ -111,14 +106,13 @@ def _described(
     return found
 
 
-def _functions(translator: Translator, static: bool, with_text: bool) -> Functions:
+def _functions(translator: Translator, static: bool) -> Functions:
     beam_size = translator.decoding.beam_size
     searches = {"translate": 1} | ({"translate_beam": beam_size} if beam_size > 1 else {})
     if not static:
-        functions = {
+        return {
             signature: _over_ids(translator, None, size) for signature, size in searches.items()
         }
-        return functions | ({"translate_text": _over_text(translator)} if with_text else {})
     longest = translator.max_length
     return {
         static_name(signature, width, longest): _over_ids(translator, width, size)
@@ -146,41 +140,6 @@ def _over_ids(
         return {"ids": found_ids[:, 0], "lengths": found.lengths[:, 0], "score": found.scores[:, 0]}
 
     return traced(translate, input_signature=specs)
-
-
-def _over_text(translator: Translator) -> tf.types.experimental.PolymorphicFunction:
-    """One sentence (1,) -> its greedy translation (1,) and score (1,), by TF Text's operations."""
-    import tensorflow_text
-
-    tokenizers = translator.tokenizers
-    source, target = (
-        tensorflow_text.FastSentencepieceTokenizer(model)
-        for model in (text_pieces.source_model(tokenizers), text_pieces.target_model(tokenizers))
-    )
-    source_size = tokenizers.source.vocab_size
-    pieces_of_target = tokenizers.target.pieces(range(tokenizers.target.vocab_size))
-    blank = pieces_of_target.index(BLANK) if BLANK in pieces_of_target else -1
-
-    def translate(text: tf.Tensor) -> dict[str, tf.Tensor]:
-        pieces = source.tokenize(text).values[tf.newaxis]
-        pieces = tf.where(pieces < source_size, pieces, UNKNOWN_ID)
-        found = _search(translator, pieces, tf.shape(pieces)[1:], beam_size=1)
-        ids = found.ids[0, 0]
-        blanks = _leading(ids == blank)  # SentencePiece leaves them out of a text, TF Text does not
-        kept = tf.maximum(blanks, tf.minimum(_leading(ids != END_ID), found.lengths[0, 0]))
-        return {
-            "translation": target.detokenize(ids[tf.newaxis, blanks:kept]),
-            "score": found.scores[:, 0],
-        }
-
-    return traced(translate, input_signature=[tf.TensorSpec((1,), tf.string, "text")])
-
-
-def _leading(holds: tf.Tensor) -> tf.Tensor:
-    """How many of the first (T,) hold."""
-    return tf.reduce_sum(
-        tf.cast(tf.cumsum(tf.cast(tf.logical_not(holds), tf.int32)) == 0, tf.int32)
-    )
 
 
 def _search(
