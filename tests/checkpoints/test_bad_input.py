@@ -329,13 +329,6 @@ def test_a_sentencepiece_model_of_other_pieces_is_refused(folder):
     refused(folder, r"source.spm has \d+ pieces, but the vocabulary lacks \d+ of them, so they")
 
 
-def test_untied_keeps_both(folder):
-    change_tensors(folder, **{HEAD: lambda t: t[SHARED] + 0.25})
-    model = Run.open(import_model(folder, folder.parent / "run", untied=True)).load_model()
-    difference = np.asarray(model.output_embedding.embeddings) - model.target_embedding.embeddings
-    np.testing.assert_allclose(difference, 0.25, atol=1e-6)
-
-
 def test_tied_tensors_that_are_equal_give_no_warning(folder, recwarn):
     change_tensors(folder, **{HEAD: lambda t: t[SHARED]})
     hugging_face.read(folder)

@@ -263,8 +263,3 @@ def test_several_models_need_a_decoder_yml_that_names_one(marian_model, tmp_path
     (folder / "decoder.yml").unlink()
     with pytest.raises(ValueError, match=r"holds 2 models \(model\.npz, other\.npz\)"):
         import_model(folder, tmp_path / "run")
-
-
-def test_untied_is_no_choice_for_marian(marian_model, tmp_path):
-    with pytest.raises(ValueError, match="leave out untied=True"):
-        import_model(marian_model("shared"), tmp_path / "run", untied=True)

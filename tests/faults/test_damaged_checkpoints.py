@@ -2,7 +2,7 @@
 
 Without digests, a number that changed within its own file is that file's number. What is never
 taken: half a file, files that contradict each other, and anything of a file that it does not
-decide. With the digests of a download, or of sha256sum, no file that changed is taken at all.
+decide. With the digests of a download no file that changed is taken at all.
 """
 
 import json
@@ -17,7 +17,7 @@ import pytest
 from support.damage import counted, damaged
 from support.faults import check_without, record, size
 from support.marian_checkpoints import every_kind, languages
-from support.stated_digests import state_by_downloads, state_by_list
+from support.stated_digests import state_by_downloads
 
 from tfformer.cli.main import main
 from tfformer.run_directory import Run
@@ -110,7 +110,7 @@ def words_of_languages(name: str) -> list[str]:
     return ["--languages", ",".join(pair)] if pair else []
 
 
-STATES = {"no digests": None, "a download's": state_by_downloads, "sha256sum's": state_by_list}
+STATES = {"no digests": None, "a download's": state_by_downloads}
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """States the digests of a checkpoint's files, as the tools do from which checkpoints come."""
 
 import hashlib
-import subprocess
 from pathlib import Path
 
 from huggingface_hub._local_folder import write_download_metadata
@@ -22,13 +21,6 @@ def state_by_downloads(folder: Path) -> None:
     """Leave the notes of `huggingface_hub.snapshot_download(..., local_dir=folder)`."""
     for path in [path for path in folder.iterdir() if path.is_file()]:
         write_download_metadata(folder, path.name, COMMIT, hub_digest(path))
-
-
-def state_by_list(folder: Path) -> None:
-    """Write SHA256SUMS by the program `sha256sum`."""
-    command = ["sha256sum", *sorted(path.name for path in folder.iterdir())]
-    done = subprocess.run(command, cwd=folder, capture_output=True, check=True)
-    (folder / "SHA256SUMS").write_bytes(done.stdout)
 
 
 def as_cache(folder: Path) -> Path:

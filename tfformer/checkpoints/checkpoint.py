@@ -23,8 +23,6 @@ class Choices(NamedTuple):
     """The choices of the caller about what a checkpoint leaves open."""
 
     positions: str = "auto"  # the table of positions and the search, one of `POSITION_CHOICES`
-    # Keep tensors apart that the configuration ties and that differ in the file
-    untied: bool = False
     # The rules by which a text is prepared before SentencePiece, one of `REWRITES`
     normalize: str = "none"
     # The language that a multilingual model is to translate from

@@ -26,7 +26,6 @@ def import_model(
     path: str | Path,
     run_dir: str | Path,
     positions: str = "auto",
-    untied: bool = False,
     normalize: str = "none",
     source_language: str | None = None,
     target_language: str | None = None,
@@ -44,7 +43,6 @@ def import_model(
             as Transformers and CTranslate2 decode, "auto" as the toolkit of the format does. A
             pre-norm model of Marian decodes as it was trained, but with "marian" as marian-decoder
             does.
-        untied: Keep tensors apart that the configuration ties and that differ in the file.
         normalize: "opus-mt" for the rules of punctuation and blanks by which OPUS-MT prepares a
             text before SentencePiece, "none" for none, as Transformers.
         source_language: The language that the run of a multilingual model (M2M100, NLLB)
@@ -70,7 +68,7 @@ def import_model(
             ...
         ValueError: nowhere is neither a folder nor a zip; ...
     """
-    choices = Choices(positions, untied, normalize, source_language, target_language, trim)
+    choices = Choices(positions, normalize, source_language, target_language, trim)
     with checkpoint_at(path, run_dir, choices, revision) as checkpoint:
         from tfformer.checkpoints.run_writer import write_run
 

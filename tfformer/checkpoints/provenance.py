@@ -24,9 +24,7 @@ CARD_HEAD = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
 LONGEST_CARD = 100_000  # maximum characters to read
 DOWNLOADS = Path(".cache", "huggingface", "download")
 NOTE = ".metadata"  # suffix of a file with commit, digest and time, one per line
-LIST = "SHA256SUMS"
 STATED = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")  # Git's SHA-1 of a file, or SHA-256
-LISTED = re.compile(r"(?P<digest>[0-9a-fA-F]{64}) [ *](?:\./)?(?P<name>.+)")
 
 
 def write_record(run: Run, values: Mapping[str, Any]) -> None:
@@ -128,11 +126,11 @@ def _beginning(path: Path) -> str:
 def check_stated_digests(folder: Path) -> None:
     """Raise ValueError if a file does not match the digest that came with it.
 
-    Digests come from the notes that `huggingface_hub` leaves in a folder, from its cache, where a
-    file is a link to blobs/DIGEST, and from a list written by `sha256sum`.
+    Digests come from the notes that `huggingface_hub` leaves in a folder, and from its cache,
+    where a file is a link to blobs/DIGEST.
     """
     for file, digest, remedy in _stated_digests(folder):
-        if digest not in _digests(file, len(digest)):
+        if digest != _digest(file, len(digest)):
             raise ValueError(
                 f"{file} is damaged or changed: its digest is not {digest[:12]}..., which "
                 f"came with it; copy it again, or {remedy}"
@@ -151,23 +149,12 @@ def _stated_digests(folder: Path) -> Iterator[tuple[Path, str, str]]:
         lines = note.read_text(encoding="utf-8", errors="replace").splitlines()
         if file.is_file() and len(lines) > 1 and STATED.fullmatch(lines[1]):
             yield file, lines[1], f"remove {note}"
-    sums = folder / LIST
-    text = sums.read_text(encoding="utf-8", errors="replace") if sums.is_file() else ""
-    for listed in filter(None, map(LISTED.fullmatch, text.splitlines())):
-        file = folder / listed["name"]
-        if file.is_file() and file != sums:
-            yield file, listed["digest"].lower(), f"write {sums} again"
 
 
-def _digests(file: Path, digits: int) -> list[str]:
-    """Return the possible digests of a file with `digits` hexadecimal digits.
-
-    Git's digest is the SHA-1 of a header with the size, followed by the file; some mirrors of the
-    hub state the SHA-1 of the file alone.
-    """
+def _digest(file: Path, digits: int) -> str:
+    """Return the SHA-256 of a file, or with 40 digits Git's SHA-1, of the file behind a head."""
     if digits == 64:
-        return [file_digest(file)]
+        return file_digest(file)
     content = file.read_bytes()
     head = b"blob %d\0" % len(content)
-    both = (head + content, content)
-    return [hashlib.sha1(part, usedforsecurity=False).hexdigest() for part in both]
+    return hashlib.sha1(head + content, usedforsecurity=False).hexdigest()

@@ -92,8 +92,7 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
 
     The folder of a Marian model has config.json, the weights, vocab.json, source.spm and
     target.spm. Positions are "hf" for Hugging Face's table, "marian" for the table that Marian
-    trains with, "auto" for the table in the file, or else "hf". `untied` keeps all tensors that the
-    configuration ties and that differ.
+    trains with, "auto" for the table in the file, or else "hf".
 
     The folder of M2M100 or NLLB has `sentencepiece.bpe.model`, for M2M100 vocab.json, and a file
     that names the language tokens. A file that is missing, damaged or contradicts another raises
@@ -120,7 +119,6 @@ def _read_marian(path: Path, config: ForeignConfig, choices: Choices) -> Checkpo
         path,
         config,
         tensors,
-        untied=choices.untied,
         norm="post",
         dialect={
             "position_timescale": _position_table(choices.positions, tensors),
@@ -264,7 +262,6 @@ def _read_multilingual(path: Path, config: ForeignConfig, choices: Choices) -> C
         path,
         {**config, "share_encoder_decoder_embeddings": True},
         read_tensors(folder),
-        untied=choices.untied,
         norm="pre",
         dialect={"position_timescale": "t2t", "position_offset": config["pad_token_id"] + 1},
         ignored=STORED_FORMULA,

@@ -75,11 +75,6 @@ GROUPS: dict[tuple[bool, bool], Groups] = {
         OUTPUT: (HEAD,),
     },
 }
-UNTIED: Groups = {
-    SOURCE: (ENCODER_EMBEDDING, SHARED),
-    TARGET: (DECODER_EMBEDDING, SHARED),
-    OUTPUT: (HEAD, DECODER_EMBEDDING, SHARED),
-}
 
 
 class Weights(NamedTuple):
@@ -161,23 +156,21 @@ def read_weights(
     config: ForeignConfig,
     tensors: Tensors,
     *,
-    untied: bool,
     norm: str,
     dialect: Mapping[str, Any],
     ignored: tuple[str, ...],
 ) -> Weights:
     """Return the architecture of a file's tensors, and the place of each in it.
 
-    `path` is config.json, for messages; `untied` keeps tensors that the configuration ties and
-    that differ; `dialect` has the fields in which the family differs from Marian in Transformers;
-    `ignored` names tensors that are no weights. ValueError: a tensor is missing or unknown, or a
-    size makes no sense.
+    `path` is config.json, for messages; `dialect` has the fields in which the family differs from
+    Marian in Transformers; `ignored` names tensors that are no weights. ValueError: a tensor is
+    missing or unknown, or a size makes no sense.
     """
     shares = _flag(config, "share_encoder_decoder_embeddings")
     ties = _flag(config, "tie_word_embeddings")
-    groups = UNTIED if untied else GROUPS[shares, ties]
+    groups = GROUPS[shares, ties]
     tables, names = _tables(groups, tensors)
-    if ties and not untied:
+    if ties:
         _check_ties(groups, tensors)
     else:
         _warn_of_unused(tensors, tables)
@@ -245,7 +238,7 @@ def _check_ties(groups: Groups, tensors: Tensors) -> None:
             if difference:
                 warnings.warn(
                     f"{first} and {name} are tied, but differ by up to {difference:.3g}; {first} "
-                    "is used for both (untied=True of import_model keeps both)",
+                    "is used for both",
                     stacklevel=2,
                 )
 

@@ -143,11 +143,9 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     The folder has one `.npz` or `.bin`, the vocabularies as `.spm` or `.yml`, and for `.yml` also
     source.spm and target.spm; decoder.yml names the files. Positions are "auto" for Marian's table
     and search, "marian" for marian-decoder's pre-norm layers too, or "hf" for the table and the
-    search of Transformers. There is no `untied`, as Marian ties by name. A file that is missing or
+    search of Transformers.  A file that is missing or
     damaged, or a layer that this package lacks, raises ValueError.
     """
-    if choices.untied:
-        raise ValueError("a model of Marian stores tied tensors once; leave out untied=True")
     decoder = _decoder_options(folder)
     path = _model_file(folder, decoder)
     options, tensors = marian_files.read(path)
