@@ -146,7 +146,6 @@ MISTAKES = [  # section, its values, the message
         {"target_normalization": "identity"},
         "tokenizer.target_normalization='identity' needs a target vocabulary; set tokenizer.shar",
     ),
-    ("data", {"sampling_alpha": 1.5}, "data.sampling_alpha=1.5 must be at most 1"),
     ("data", {"augment": {"upper": 2}}, "data.augment.upper=2 must be at most 1"),
     ("data", {"augment": 0.1}, "data.augment must hold keys, not 0.1"),
     ("data", {"augment": {"capitals": 0.1}}, "data.augment.capitals is not known; known are upper"),
@@ -182,11 +181,6 @@ MISTAKES = [  # section, its values, the message
         "data",
         {"valid": [{"text": "a.tsv", "weight": 1}]},
         "data.valid is used whole; leave out its weights",
-    ),
-    (
-        "data",
-        {"cache": "ids", "sampling_alpha": 0.1},
-        "data.cache='ids' stores one segmentation; leave out data.sampling_alpha",
     ),
     (
         "data",
@@ -229,10 +223,6 @@ def test_a_wrong_value_is_told_with_its_rule(section, values, message):
         (
             {"model": LANGUAGE_MODEL | {"tie_embeddings": "none"}, "tokenizer": TWO_VOCABULARIES},
             "tokenizer.shared=False needs two languages; with model.architecture=decoder there is",
-        ),
-        (
-            {"training": {"strategy": "multi_worker"}, "data": {"sampling_alpha": 0.1}},
-            "training.strategy='multi_worker' must not be used with data.sampling_alpha",
         ),
     ],
 )

@@ -331,10 +331,9 @@ def test_training_dataset_takes_a_tokenizer_for_each_side(letters):
         ("train.tsv", "^pairs='train.tsv' is a path; pass pairs of texts"),
     ],
 )
-@pytest.mark.parametrize("sampling_alpha", [None, 0.3])
-def test_training_dataset_refuses_what_is_no_pair(letters, pairs, message, sampling_alpha):
+def test_training_dataset_refuses_what_is_no_pair(letters, pairs, message):
     with pytest.raises(ValueError, match=message):
-        data.training_dataset(pairs, letters, sampling_alpha=sampling_alpha)
+        data.training_dataset(pairs, letters)
 
 
 def test_training_dataset_says_what_it_drops(letters):
@@ -345,41 +344,3 @@ def test_training_dataset_says_what_it_drops(letters):
         data.training_dataset(
             [("ab", "cd"), ("", "cd"), ("ab" * 100, "cd")], letters, max_length=16
         )
-
-
-# Random segmentation
-
-
-def texts_of(epoch, letters):
-    return sorted(tuple(letters.decode(row)) for batch in epoch for row in rows_of(batch))
-
-
-def test_every_epoch_segments_every_pair_anew_in_as_many_batches(letter_pairs, letters):
-    vocabularies = [letters, letters]
-    text = encoding.encode_text(letter_pairs, vocabularies, 24)
-
-    def batches(seed):
-        return Batches(
-            text, 200, seed, encoding.sampled_texts(letter_pairs, vocabularies, 24, 0.3, seed)
-        )
-
-    epochs = [epoch_of(batches(1), epoch) for epoch in range(4)]
-    expected = texts_of(epoch_of(Batches(text, 200)), letters)
-    assert all(texts_of(epoch, letters) == expected for epoch in epochs)
-    segmentations = [sorted(itertools.chain.from_iterable(as_lists(epoch))) for epoch in epochs]
-    assert all(one != other for one, other in itertools.combinations(segmentations, 2))
-    assert (
-        as_lists(epoch_of(batches(1), 3))
-        == as_lists(epochs[3])
-        != as_lists(epoch_of(batches(2), 3))
-    )
-
-
-def test_the_dataset_for_fit_segments_each_pass_anew(letter_pairs, letters):
-    dataset = data.training_dataset(letter_pairs, letters, batch_tokens=200, sampling_alpha=0.3)
-    first, second = (list(dataset.as_numpy_iterator()) for _ in range(2))
-    assert len(first) == len(second) == dataset.cardinality()
-    assert texts_of(first, letters) == texts_of(second, letters)
-    assert sorted(itertools.chain.from_iterable(as_lists(first))) != sorted(
-        itertools.chain.from_iterable(as_lists(second))
-    )

@@ -98,17 +98,3 @@ def test_the_report_of_truncation_names_count_and_limit():
     assert truncation_report(1, 4, 2) == (
         "1 of 4 sentences had more than 2 tokens, the model's limit, and were truncated"
     )
-
-
-# Random segmentation
-
-
-def test_random_segmentations_keep_the_rows_and_the_length(letter_pairs, letters):
-    usual = encoding.encode_text(letter_pairs, [letters, letters], 20)
-    drawn = encoding.sampled_texts(letter_pairs, [letters, letters], 20, alpha=0.1, seed=1)(0)
-    assert 0 < usual.dropped_long < len(letter_pairs)
-    assert (drawn.kept, drawn.dropped_long) == (usual.kept, usual.dropped_long)
-    for one, other in zip(drawn.sides, usual.sides, strict=True):
-        assert letters.decode(list(one)) == letters.decode(list(other))
-        assert one.lengths.max() == 20
-        assert one.lengths.mean() > 1.01 * other.lengths.mean()

@@ -115,24 +115,6 @@ def test_a_small_text_gets_no_more_rows_than_it_needs():
     assert inputs["source"].shape == labels.shape == (1, 8)
 
 
-def test_epochs_of_other_segmentations_have_few_shapes(texts):
-    """Each row has up to three tokens more, so that some epochs need more bins."""
-    dice = random.Random(5)
-    lengths = [dice.randint(1, 20) for _ in range(300)]
-
-    def text_of(epoch):
-        more = [" 5" * dice.randint(0, 3 * (epoch > 0)) for _ in lengths]
-        rows = [
-            ("5" + " 5" * size + longer, "6") for size, longer in zip(lengths, more, strict=True)
-        ]
-        return encode_pairs(rows, max_length=30)
-
-    batches = Batches(text_of(0), 200, text_of_epoch=text_of, packed=True)
-    shapes = {labels.shape for epoch in range(8) for _, labels, _ in epoch_of(batches, epoch)}
-    assert 1 < len(shapes) <= 3
-    assert {width for _, width in shapes} == {32}
-
-
 def test_a_mixture_packs_rows_that_its_first_epoch_lacks():
     short, long = [("5 6", "7")] * 42, [("8 9", "7")] * 41 + [("5 " * 30, "7")]
     text = encoding.encode_corpora([short, long], (WordIds(), WordIds()), max_length=40)

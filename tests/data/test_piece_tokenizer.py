@@ -126,13 +126,6 @@ def test_texts_are_those_of_transformers(name):
     assert tokenizer.decode(list(map(here, wanted["greedy"]))) == wanted["target_texts"]
 
 
-def test_samples_are_other_cuts_of_the_same_text(tokenizer):
-    usual = tokenizer.encode(["thank you for the eggs"])
-    drawn = [tokenizer.sample(["thank you for the eggs"], 0.1, seed) for seed in range(8)]
-    assert any(ids != usual for ids in drawn)
-    assert len(tokenizer.sample(["see", ""], 0.1, 3)) == 2
-
-
 def test_a_saved_tokenizer_is_loaded_as_it_was(tokenizer, tmp_path):
     tokenizer.save(tmp_path / "source.model")
     loaded = load_tokenizer(tmp_path / "source.model")

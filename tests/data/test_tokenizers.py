@@ -252,7 +252,6 @@ def test_an_id_out_of_range_is_named(tokenizer, bad):
 def test_a_text_in_place_of_a_list_of_texts_is_refused(tokenizer):
     for use in (
         tokenizer.encode,
-        lambda sentences: tokenizer.sample(sentences, 0.3, seed=1),
         lambda sentences: Tokenizer.train(sentences, vocab_size=8),
     ):
         with pytest.raises(
@@ -268,52 +267,6 @@ def test_encode_refuses_a_sentence_that_is_no_unicode(tokenizer):
         match=r"^sentence 2 contains '\\udcff', which is not a Unicode character; read the text",
     ):
         tokenizer.encode(["the dog", "a\udcff"])
-
-
-def segmentations(text, pieces):
-    """Every way to cut a text into pieces."""
-    if not text:
-        yield ()
-    for end in range(1, len(text) + 1):
-        if text[:end] in pieces:
-            yield from ((text[:end], *rest) for rest in segmentations(text[end:], pieces))
-
-
-@pytest.mark.parametrize("alpha", [0.2, 1.0])
-def test_a_unigram_model_is_sampled_in_proportion_to_probability_to_the_power_of_alpha(alpha):
-    tokenizer = Tokenizer.train(SENTENCES, 90, "unigram")
-    pieces = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model).pieces
-    scores = {piece.piece: piece.score for piece in pieces if piece.type == piece.NORMAL}
-    weights = {
-        cut: np.exp(alpha * sum(map(scores.get, cut))) for cut in segmentations("▁the▁dog", scores)
-    }
-    drawn = [
-        tuple(tokenizer.pieces(row))
-        for row in tokenizer.sample(["the dog"] * 20_000, alpha, seed=3)
-    ]
-    assert len(weights) > 5
-    assert set(drawn) <= set(weights)
-    for cut, weight in weights.items():
-        assert drawn.count(cut) / 20_000 == pytest.approx(weight / sum(weights.values()), abs=0.015)
-
-
-def test_bpe_without_any_merge_is_characters_and_with_all_is_encode():
-    tokenizer = Tokenizer.train(SENTENCES, 90, "bpe")
-    (characters,) = tokenizer.sample(["the dog"], alpha=1.0, seed=1)
-    assert tokenizer.pieces(characters) == list("▁the▁dog")
-    assert tokenizer.sample(SENTENCES[:50], alpha=0.0, seed=1) == tokenizer.encode(SENTENCES[:50])
-
-
-def test_the_seed_decides_the_sample_and_the_text_stays_the_same(tokenizer):
-    drawn, again, other = (tokenizer.sample(SENTENCES, 0.3, seed) for seed in (1, 1, 2))
-    assert drawn == again != other
-    one, same = (tokenizer.sample(SENTENCES[:1], 0.3, seed=5) for _ in range(2))
-    assert one == same
-    assert (
-        tokenizer.decode(drawn)
-        == tokenizer.decode(other)
-        == tokenizer.decode(tokenizer.encode(SENTENCES))
-    )
 
 
 # Normalisation

@@ -64,17 +64,7 @@ def test_no_shape_of_a_batch_is_traced_by_itself(steps, place, optimizer, count)
     assert steps[f"{place}_{optimizer}_{count}_traced"] in (own, 2 * own)
 
 
-@pytest.mark.parametrize(
-    ("training", "data", "message"),
-    [
-        (
-            {"strategy": "multi_worker"},
-            {"sampling_alpha": 0.2},
-            "must not be used with data.sampling_alpha",
-        ),
-        ({"strategy": "tpu"}, {}, "must be .one_device., .mirrored. or .multi_worker."),
-    ],
-)
-def test_a_recipe_that_no_strategy_can_train_is_refused(training, data, message):
-    with pytest.raises(ValueError, match=rf"training.strategy=.* {message}"):
-        Config.from_dict({"training": training, "data": data})
+def test_an_unknown_strategy_is_refused():
+    message = r"training.strategy='tpu' must be .one_device., .mirrored. or .multi_worker."
+    with pytest.raises(ValueError, match=message):
+        Config.from_dict({"training": {"strategy": "tpu"}})

@@ -88,7 +88,7 @@ def whole(corpus, tmp_path_factory) -> Path:
 
 
 def full_config(corpus: Path, **values) -> Config:
-    """Its epochs end within a pass over the text, whose random cuts a resumed run needs again."""
+    """Its epochs end within a pass over the text."""
     stateful = {
         "epochs": 3,
         "epoch_steps": EPOCH_STEPS,
@@ -98,7 +98,7 @@ def full_config(corpus: Path, **values) -> Config:
     }
     config = config_for(corpus, **stateful | values)
     augment = AugmentConfig(upper=0.2, typos=0.2)
-    data = config.data.replace(sampling_alpha=0.3, augment=augment)
+    data = config.data.replace(augment=augment)
     settings = config.tokenizer.replace(vocab_size=60)
     return config.replace(data=data, tokenizer=settings)
 

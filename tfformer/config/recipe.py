@@ -199,8 +199,6 @@ class DataConfig(Section):
     max_length: int = Field(128, ge=2, le=MOST)  # tokens per sentence, with the end token
     # Per side, with padding; the paper has 25,000. None: 24,576 on a GPU, 4,096 on a processor.
     batch_tokens: int | None = Field(None, ge=2, le=MOST)
-    # Draws another segmentation of each sentence per epoch (Kudo 2018); 0.1 to 0.3 is usual.
-    sampling_alpha: float | None = Field(None, ge=0, le=1)
     augment: AugmentConfig = AugmentConfig()
 
     @field_validator("train", "valid", mode="before")
@@ -221,10 +219,6 @@ class DataConfig(Section):
             )
         if any(corpus.weight is not None for corpus in corpora_of(self.valid, "data.valid")):
             raise ValueError("data.valid is used whole; leave out its weights")
-        if self.cache is not None and self.sampling_alpha is not None:
-            raise ValueError(
-                f"data.cache={self.cache!r} stores one segmentation; leave out data.sampling_alpha"
-            )
         if self.batch_tokens is not None and self.max_length > self.batch_tokens:
             raise ValueError(
                 f"data.batch_tokens={self.batch_tokens} must hold one sentence of "
@@ -246,7 +240,7 @@ class TrainingConfig(Section):
     # For a text whose pass takes hours: a run can be resumed only from the end of an epoch.
     epoch_steps: int | None = Field(None, ge=1, le=MOST)
     max_minutes: float | None = Field(None, gt=0, le=MOST)  # wall clock, summed over resumed parts
-    seed: int = Field(1, ge=0, le=LARGEST_SEED)  # seeds weights, dropout, batch order and sampling
+    seed: int = Field(1, ge=0, le=LARGEST_SEED)  # of weights, dropout and batch order
     optimizer: Literal["adam", "adamw", "muon"] = "adam"  # section 5.3; muon often needs less time
     weight_decay: float = Field(0.0, ge=0, le=1)  # for matrices, per update, multiplied by the rate
     # warmup: equation 3; inverse_sqrt: the same with learning_rate as its peak; linear: from
@@ -365,13 +359,4 @@ class Config(Section):
                     f"data.augment.{key}={share} needs a source; with model.architecture=decoder "
                     "leave it out"
                 )
-        return self
-
-    @model_validator(mode="after")
-    def _check_workers(self) -> Self:
-        if self.training.strategy == "multi_worker" and self.data.sampling_alpha is not None:
-            raise ValueError(
-                "training.strategy='multi_worker' must not be used with data.sampling_alpha, which "
-                "draws other segmentations in each process"
-            )
         return self

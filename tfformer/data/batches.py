@@ -8,7 +8,7 @@ import heapq
 import itertools
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from reprlib import repr as shown
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 
 from tfformer.argument_checks import require_size
-from tfformer.data.encoding import BLOCK, EncodedText, encode_text, pad, sampled_texts
+from tfformer.data.encoding import BLOCK, EncodedText, encode_text, pad
 from tfformer.data.mixture import rows_by_shares
 from tfformer.data.packing import count_bins, fill, pack
 from tfformer.data.sources import SentencePair
@@ -176,8 +176,8 @@ def plan_batches(longer_lengths: np.ndarray, batch_tokens: int) -> list[tuple[in
 def plan_steps(longer_lengths: np.ndarray, batch_tokens: int, steps: int) -> list[tuple[int, int]]:
     """Divide rows as `plan_batches` does, but into exactly `steps` batches.
 
-    All epochs need the same number of batches, even if each epoch segments the text differently and
-    so has different lengths. `batch_tokens` is raised until at most `steps` batches are needed. If
+    All epochs need the same number of batches, even if each epoch draws other rows of a mixture.
+    `batch_tokens` is raised until at most `steps` batches are needed. If
     this leaves fewer than `steps` batches, the largest batches are halved. Fewer rows than steps
     raise ValueError.
     """
@@ -207,7 +207,6 @@ def plan_steps(longer_lengths: np.ndarray, batch_tokens: int, steps: int) -> lis
 class Epoch(NamedTuple):
     """One pass over the text."""
 
-    text: EncodedText  # the text as segmented in this pass
     order: np.ndarray  # (rows,) row numbers
     # (steps, 2) start and stop of each batch in `order`, or in `bounds` of packed rows
     plan: np.ndarray
@@ -227,16 +226,12 @@ class Batches:
         text: The encoded text.
         batch_tokens: Maximum number of tokens on each side of a batch, padding included.
         seed: Seed of the shuffling: which rows share a batch, and the order of the batches.
-        text_of_epoch: Function that returns the text of an epoch; needed if each epoch segments the
-            text differently. A batch may then exceed `batch_tokens` by a few tokens, and a
-            different process draws different segmentations.
         shares: The share of each of `text.corpora` in an epoch; the shares sum to 1.
             `rows_by_shares` draws the rows, and draws again if the batches would exceed
             `batch_tokens`.
         packed: Put several rows, one after the other, into each row of a batch (`packing`). All
             batches then have one shape, which XLA compiles once, and their rows are drawn at
-            random. If another segmentation of the text needs more rows, that epoch's batches have a
-            different shape.
+            random.
 
     Attributes:
         steps_per_epoch: Batches in an epoch.
@@ -256,7 +251,6 @@ class Batches:
         text: EncodedText,
         batch_tokens: int,
         seed: int = 0,
-        text_of_epoch: Callable[[int], EncodedText] | None = None,
         shares: Sequence[float] | np.ndarray | None = None,
         packed: bool = False,
     ) -> None:
@@ -264,38 +258,31 @@ class Batches:
         self.shares = shares
         self.batch_tokens = batch_tokens
         self.seed = seed
-        if text_of_epoch is None:
-            self._text_of = lambda epoch: text
-        else:
-            self._text_of = functools.lru_cache(maxsize=1)(text_of_epoch)  # a text is large
-        self._epoch = functools.lru_cache(maxsize=1)(self._shuffle)  # an order is large, too
+        self._epoch = functools.lru_cache(maxsize=1)(self._shuffle)  # an order is large
         self._bins: tuple[int, int] | None = None  # (B, width), the shape of packed batches
-        first = self._text_of(0)
         attempts = range(1 if shares is None else FIRST_DRAWS)
         draws = (self._draw(0, attempt) for attempt in attempts)  # one at a time, as they are large
         if not packed:
-            self.steps_per_epoch = max(self._steps_for(first, rows) for rows in draws)
+            self.steps_per_epoch = max(map(self._steps_for, draws))
         else:
             longest = len(length_counts(text, range(text.kept))) - 1
-            if text_of_epoch:  # another segmentation may have longer rows
-                longest = text.max_length
             if longest > batch_tokens:
                 raise ValueError(
                     f"batch_tokens is {batch_tokens:,}, but a packed row may have {longest:,} "
                     f"tokens; raise batch_tokens, or encode with max_length={batch_tokens}"
                 )
             width = min(_rounded_up(longest), batch_tokens)
-            bins = max(count_bins(self._lengths(first, rows), width) for rows in draws)
+            bins = max(count_bins(self._lengths(rows), width) for rows in draws)
             self.steps_per_epoch = -(-bins // (batch_tokens // width))
             self._bins = (-(-bins // self.steps_per_epoch), width)
 
     @functools.cached_property
     def padding_share(self) -> float:
         """Fraction of the first epoch's positions that is padding. Other epochs are similar."""
-        text, order, plan, _ = self._epoch(0)
+        order, plan, _ = self._epoch(0)
         starts, stops = np.sort(plan, axis=0).T
         tokens = positions = 0
-        for side in text.sides:
+        for side in self.text.sides:
             lengths = side.lengths_of(order)
             tokens += int(lengths.sum())
             if self._bins:
@@ -319,15 +306,15 @@ class Batches:
             "target_segments" too: 1, 2, ... at the tokens of each row, 0 at padding.
         """
         epoch, number = divmod(step, self.steps_per_epoch)
-        text, order, plan, bounds = self._epoch(epoch)
+        order, plan, bounds = self._epoch(epoch)
         start, stop = plan[number]
         before = ((0, 0), (1, 0))
         if bounds is None:
-            *sources, labels = (side.padded(order[start:stop]) for side in text.sides)
+            *sources, labels = (side.padded(order[start:stop]) for side in self.text.sides)
             previous = np.pad(labels[:, :-1], before, constant_values=START_ID)
             segments = []
         else:
-            filled = self._filled(text, order, bounds[start : stop + 1])
+            filled = self._filled(order, bounds[start : stop + 1])
             *sources, labels = (ids for ids, _ in filled)
             segments = [segments for _, segments in filled]
             is_first = segments[-1] != np.pad(segments[-1][:, :-1], before)
@@ -339,15 +326,12 @@ class Batches:
             inputs = inputs["target"]
         return inputs, labels, is_real.astype(np.float32)
 
-    def _filled(self, text: EncodedText, order: np.ndarray, bounds: np.ndarray) -> list[np.ndarray]:
+    def _filled(self, order: np.ndarray, bounds: np.ndarray) -> list[np.ndarray]:
         """Return the ids and segments, (2, B, width), of the bins between `bounds`."""
         assert self._bins is not None
-        bins, width = self._bins
         sizes = np.diff(bounds)
-        if len(sizes) > bins:  # another segmentation needs more
-            bins = _rounded_up(len(sizes))
         rows = order[bounds[0] : bounds[-1]]
-        return [fill(side, rows, sizes, (bins, width)) for side in text.sides]
+        return [fill(side, rows, sizes, self._bins) for side in self.text.sides]
 
     def _input_names(self) -> list[str]:
         names = ["source", "target"][-len(self.text.sides) :]
@@ -413,7 +397,7 @@ class Batches:
         """
         for attempt in range(MOST_DRAWS):
             rows = self._draw(epoch, attempt)
-            if self.shares is None or self._fits(self._text_of(epoch), rows):
+            if self.shares is None or self._fits(rows):
                 break
         return rows
 
@@ -423,33 +407,32 @@ class Batches:
         number = epoch + attempt * 2**32
         return rows_by_shares(self.text.corpora, self.shares, self.seed, number)
 
-    def _fits(self, text: EncodedText, rows: Sequence[int] | np.ndarray) -> bool:
+    def _fits(self, rows: Sequence[int] | np.ndarray) -> bool:
         if self._bins:
             bins, width = self._bins
-            return count_bins(self._lengths(text, rows), width) <= self.steps_per_epoch * bins
-        return self._steps_for(text, rows) <= self.steps_per_epoch
+            return count_bins(self._lengths(rows), width) <= self.steps_per_epoch * bins
+        return self._steps_for(rows) <= self.steps_per_epoch
 
-    def _steps_for(self, text: EncodedText, rows: Sequence[int] | np.ndarray) -> int:
+    def _steps_for(self, rows: Sequence[int] | np.ndarray) -> int:
         """Return the number of batches of at most `batch_tokens` that unpacked rows need."""
-        return len(plan_batches(_descending(length_counts(text, rows)), self.batch_tokens))
+        return len(plan_batches(_descending(length_counts(self.text, rows)), self.batch_tokens))
 
-    def _lengths(self, text: EncodedText, rows: Sequence[int] | np.ndarray) -> list[np.ndarray]:
-        return [side.lengths_of(np.asarray(rows)) for side in text.sides]
+    def _lengths(self, rows: Sequence[int] | np.ndarray) -> list[np.ndarray]:
+        return [side.lengths_of(np.asarray(rows)) for side in self.text.sides]
 
     def _shuffle(self, epoch: int) -> Epoch:
         random = np.random.default_rng([self.seed, epoch])
-        text = self._text_of(epoch)
         rows = self._rows_of(epoch)
         steps = self.steps_per_epoch
         if self._bins:
-            order, bounds = pack(self._lengths(text, rows), self._bins[1], random)
+            order, bounds = pack(self._lengths(rows), self._bins[1], random)
             stops = np.arange(steps + 1) * (len(bounds) - 1) // steps
             even = np.stack([stops[:-1], stops[1:]], axis=1)
-            return Epoch(text, np.asarray(rows)[order], even, bounds)
-        order = order_by_length(text, rows, random)
-        lengths = _descending(length_counts(text, rows))
+            return Epoch(np.asarray(rows)[order], even, bounds)
+        order = order_by_length(self.text, rows, random)
+        lengths = _descending(length_counts(self.text, rows))
         plan = plan_steps(lengths, self.batch_tokens, steps)
-        return Epoch(text, order, random.permutation(plan))
+        return Epoch(order, random.permutation(plan))
 
 
 def _rounded_up(size: int) -> int:
@@ -464,7 +447,6 @@ def training_dataset(
     batch_tokens: int = 4096,
     max_length: int = 128,
     seed: int = 0,
-    sampling_alpha: float | None = None,
     packed: bool = False,
 ) -> tf.data.Dataset:
     """Turn sentence pairs into a dataset for `model.fit(dataset, epochs=...)`.
@@ -481,8 +463,6 @@ def training_dataset(
         batch_tokens: Maximum number of tokens on each side of a batch, padding included.
         max_length: Maximum number of tokens of a side, the end token included.
         seed: Seed of the shuffling: which rows share a batch, and the order of the batches.
-        sampling_alpha: If given, each pass segments the sentences at random, as `Tokenizer.sample`
-            does.
         packed: Put several pairs into each row of a batch, so that all batches have one shape, for
             which XLA compiles one program. Keras compiles with XLA on a GPU unless `model.compile`
             is given `jit_compile=False`.
@@ -506,16 +486,10 @@ def training_dataset(
     tokenizers = (tokenizer, target_tokenizer or tokenizer)
     if hasattr(pairs, "as_numpy_iterator"):
         pairs = _texts_of(pairs)
-    pairs = _checked(pairs)
-    text_of_epoch = None
-    if sampling_alpha is not None:
-        pairs = list(pairs)
-        text_of_epoch = sampled_texts(pairs, tokenizers, max_length, sampling_alpha, seed)
-    encoded = encode_text(pairs, tokenizers, max_length)
+    encoded = encode_text(_checked(pairs), tokenizers, max_length)
     if encoded.dropped_empty or encoded.dropped_long:
         warnings.warn(encoded.report(), stacklevel=2)
-    batches = Batches(encoded, batch_tokens, seed, text_of_epoch, packed=packed)
-    return batches.dataset_of_epochs()
+    return Batches(encoded, batch_tokens, seed, packed=packed).dataset_of_epochs()
 
 
 def _texts_of(dataset: tf.data.Dataset) -> Iterator[SentencePair]:

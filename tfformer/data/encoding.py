@@ -22,7 +22,6 @@ from tfformer.special_ids import END_ID, PAD_ID
 
 A = TypeVar("A")
 B = TypeVar("B")
-Segmentation = Callable[[AnyTokenizer, Sequence[str]], list[list[int]]]  # sentences -> ids
 
 CHUNK = 10_000  # sentences or pairs encoded at a time, to limit the text in memory
 ENCODERS = 4  # chunks at a time: SentencePiece releases the GIL, and uses every core itself
@@ -265,10 +264,9 @@ def encode_text(
     tokenizers: Sequence[AnyTokenizer],
     max_length: int,
     on_progress: Callable[[int], None] = lambda rows_done: None,
-    segmentation: Segmentation | None = None,
 ) -> EncodedText:
     """Encode the rows of one corpus, as `encode_corpora` does."""
-    return encode_corpora([rows], tokenizers, max_length, on_progress, segmentation)
+    return encode_corpora([rows], tokenizers, max_length, on_progress)
 
 
 Sides = tuple[IdRows, ...]
@@ -284,7 +282,6 @@ def encode_corpora(
     tokenizers: Sequence[AnyTokenizer],
     max_length: int,
     on_progress: Callable[[int], None] = lambda rows_done: None,
-    segmentation: Segmentation | None = None,
     collect: Callable[[Iterator[Sides]], Sides] = joined,
 ) -> EncodedText:
     """Encode several corpora as one text and drop rows with an empty or overlong side.
@@ -294,7 +291,6 @@ def encode_corpora(
         tokenizers: One per side.
         max_length: Maximum number of ids of a side, END_ID included.
         on_progress: Called with the number of rows read so far.
-        segmentation: Turns sentences into ids with a tokenizer; by default its `encode`.
         collect: Joins the encoded parts, in memory or in files.
     """
     kept: list[int] = []
@@ -302,13 +298,10 @@ def encode_corpora(
 
     def parts() -> Iterator[Sides]:
         nonlocal dropped_empty, dropped_long
-        encode = functools.partial(
-            _encode_chunk, tokenizers=tokenizers, max_length=max_length, segmentation=segmentation
-        )
-        encoders = 1 if segmentation else ENCODERS  # random draws must keep their order
+        encode = functools.partial(_encode_chunk, tokenizers=tokenizers, max_length=max_length)
         for rows in corpora:
             kept.append(0)
-            for part in _map_in_order(encode, _chunks(rows), encoders):
+            for part in _map_in_order(encode, _chunks(rows), ENCODERS):
                 kept[-1] += part.kept
                 dropped_empty += part.dropped_empty
                 dropped_long += part.dropped_long
@@ -342,15 +335,12 @@ def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def _encode_chunk(
-    chunk: list[Row],
-    tokenizers: Sequence[AnyTokenizer],
-    max_length: int,
-    segmentation: Segmentation | None,
+    chunk: list[Row], tokenizers: Sequence[AnyTokenizer], max_length: int
 ) -> EncodedText:
-    sides = []
-    for tokenizer, *sentences in zip(tokenizers, *chunk, strict=True):
-        ids = segmentation(tokenizer, sentences) if segmentation else tokenizer.encode(sentences)
-        sides.append(IdRows.of(ids, id_dtype(tokenizer)))
+    sides = [
+        IdRows.of(tokenizer.encode(sentences), id_dtype(tokenizer))
+        for tokenizer, *sentences in zip(tokenizers, *chunk, strict=True)
+    ]
     lengths = np.stack([rows.lengths + 1 for rows in sides])  # includes END_ID
     is_full = (lengths > 1).all(axis=0)
     is_short = (lengths <= max_length).all(axis=0)
@@ -374,35 +364,3 @@ def _ended(rows: IdRows, is_kept: np.ndarray) -> IdRows:
     ends = np.cumsum(rows.lengths[is_kept])
     offsets = np.concatenate([np.zeros(1, np.int64), ends + np.arange(1, len(ends) + 1)])
     return IdRows(np.insert(ids, ends, END_ID), offsets)
-
-
-def sampled_texts(
-    rows: Sequence[Row],
-    tokenizers: Sequence[AnyTokenizer],
-    max_length: int,
-    alpha: float,
-    seed: int,
-) -> Callable[[int], EncodedText]:
-    """Return a function from an epoch's number to its text, with random segmentations.
-
-    This is subword regularisation (Kudo 2018). Each epoch takes as long as encoding the text twice
-    on one core. Different processes draw different segmentations. A sentence keeps its most likely
-    segmentation if either segmentation is too long, so that sampling does not change which rows are
-    dropped.
-    """
-
-    def text_of(epoch: int) -> EncodedText:
-        random = np.random.default_rng([seed, epoch])
-
-        def segment(tokenizer: AnyTokenizer, sentences: Sequence[str]) -> list[list[int]]:
-            usual = tokenizer.encode(sentences)
-            drawn = tokenizer.sample(sentences, alpha, seed=int(random.integers(2**32 - 1)))
-            segments = []
-            for drawn_ids, usual_ids in zip(drawn, usual, strict=True):
-                fits = max(len(drawn_ids), len(usual_ids)) < max_length  # END_ID is still to come
-                segments.append(drawn_ids if fits else usual_ids)
-            return segments
-
-        return encode_text(rows, tokenizers, max_length, segmentation=segment)
-
-    return text_of

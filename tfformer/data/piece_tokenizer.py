@@ -23,7 +23,6 @@ from tfformer.data.tokenizers import (
     before_end,
     checked_ids,
     checked_texts,
-    drawn,
     graph_tokenizer,
     parse_sentencepiece,
 )
@@ -158,13 +157,17 @@ class PieceTokenizer:
 
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
         """Return the ids of B sentences, without start and end; ValueError for an unknown code."""
-        return self._encode(sentences, lambda texts: self._processor.encode(texts, out_type=str))
-
-    def sample(self, sentences: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
-        """As `encode`, but each sentence cut at random; see `Tokenizer.sample`."""
-        return self._encode(
-            sentences, lambda texts: drawn(self._processor, texts, alpha, seed, str)
-        )
+        checked_texts(sentences)
+        parted = [self._code(self._rewritten(sentence)) for sentence in sentences]
+        texts = [rest.encode() for _, rest in parted]
+        rows = self._processor.encode(texts, out_type=str) if texts else []
+        begin = [] if self._prefix is None else [self._prefix]
+        ids = []
+        for (code, _), pieces in zip(parted, rows, strict=True):
+            row = [*code, *pieces]
+            row = [*begin, *row] if row else row
+            ids.append([self._ids.get(piece, UNKNOWN_ID) for piece in row])
+        return ids
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """Return the texts of B rows of ids, each up to its first end; special ids have no text."""
@@ -269,20 +272,6 @@ class PieceTokenizer:
             hashes = tf.strings.to_hash_bucket_fast(self._pieces, BUCKETS).numpy()
         order = hashes.argsort(kind="stable")
         return hashes[order], order.astype("int32")
-
-    def _encode(
-        self, sentences: Sequence[str], cut: Callable[[list[bytes]], list[list[str]]]
-    ) -> list[list[int]]:
-        checked_texts(sentences)
-        parted = [self._code(self._rewritten(sentence)) for sentence in sentences]
-        rows = cut([rest.encode() for _, rest in parted]) if parted else []
-        begin = [] if self._prefix is None else [self._prefix]
-        ids = []
-        for (code, _), pieces in zip(parted, rows, strict=True):
-            row = [*code, *pieces]
-            row = [*begin, *row] if row else row
-            ids.append([self._ids.get(piece, UNKNOWN_ID) for piece in row])
-        return ids
 
     def _rewritten(self, sentence: str) -> str:
         for pattern, text in self._compiled:

@@ -10,7 +10,6 @@ import hashlib
 import io
 import itertools
 import re
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -36,7 +35,6 @@ MODEL_TYPES = get_args(ModelType)
 NORMALIZATIONS = get_args(Normalization)
 SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")
 MAX_SENTENCES = 2_000_000  # sample size; SentencePiece needs about 1.4 KB of memory per sentence
-SAMPLING = threading.Lock()  # SentencePiece has one seed for the whole process
 TRAINING_THREADS = 4  # the model's bytes depend on this number, so it is the same on all machines
 
 
@@ -226,27 +224,6 @@ class Tokenizer:
         """
         return self._processor.encode(checked_texts(sentences))
 
-    def sample(self, sentences: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
-        """Encode each sentence with a random segmentation, for subword regularisation.
-
-        SentencePiece 0.2.3 also depends on the state of the process: another process draws
-        different ids for the same seed.
-
-        Args:
-            sentences: B texts.
-            alpha: For a unigram model, a segmentation is drawn in proportion to probability **
-                alpha (Kudo 2018, section 3.3): smaller values are more random. For BPE, each merge
-                is left out with probability alpha (BPE-dropout, Provilkov et al. 2020).
-            seed: From 0 to 2^32 - 2. Within a process the same seed gives the same ids.
-
-        Returns:
-            B lists of ids, without start and end.
-
-        Raises:
-            ValueError: A sentence is not Unicode text, or `sentences` is a single string.
-        """
-        return drawn(self._processor, checked_texts(sentences), alpha, seed, int)
-
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """Decode rows of ids.
 
@@ -387,27 +364,6 @@ def checked_ids(ids: Sequence[int], vocab_size: int) -> list[int]:
 def before_end(ids: Sequence[int]) -> list[int]:
     """Return the ids before the first end id."""
     return list(itertools.takewhile(lambda number: number != END_ID, ids))
-
-
-def drawn(
-    processor: sentencepiece.SentencePieceProcessor,
-    texts: Sequence[bytes],
-    alpha: float,
-    seed: int,
-    out_type: type[int] | type[str],
-) -> list[list[Any]]:
-    """Draw a segmentation of each text, as ids (`int`) or pieces (`str`)."""
-    with SAMPLING:
-        # Only new threads read the seed; the encoding thread starts below, so it uses this seed.
-        sentencepiece.set_random_generator_seed(seed)
-        return processor.encode(
-            texts,
-            out_type=out_type,
-            enable_sampling=True,
-            alpha=alpha,
-            nbest_size=-1,
-            num_threads=1,
-        )
 
 
 # --- Training -----------------------------------------------------------------------------------

@@ -43,9 +43,8 @@ def train(
 ) -> dict[str, Any]:
     """Train a model and write its run directory.
 
-    With `resume` an interrupted run continues, and has the same losses as without the interruption
-    (except with `data.sampling_alpha`, which draws other segmentations in another process). A
-    folder that another training run is writing to is refused; see `folders.Folder.held`.
+    With `resume` an interrupted run continues, and has the same losses as without the interruption.
+    A folder that another training run is writing to is refused; see `folders.Folder.held`.
 
     Args:
         config: The recipe.

@@ -13,7 +13,7 @@ import numpy as np
 from tfformer.config import Config, corpora_of
 from tfformer.data.augmentation import augmented
 from tfformer.data.batches import Batches
-from tfformer.data.encoding import EncodedText, encode_corpora, sampled_texts
+from tfformer.data.encoding import EncodedText, encode_corpora
 from tfformer.data.mixture import shares_by_temperature
 from tfformer.data.piece_tokenizer import AnyTokenizer
 from tfformer.data.sources import Row, source_files
@@ -123,15 +123,6 @@ def _batches(config: Config, role: str, tokenizers: Tokenizers, report: Report) 
     """Encode the text of a role, "train" or "valid", and group it into batches."""
     side_tokenizers = MODEL_KINDS[config.model.architecture].sides(tokenizers)
     is_training = role == "train"
-    text_of_epoch = None
-    if is_training and config.data.sampling_alpha is not None:
-        text_of_epoch = sampled_texts(
-            list(_read(config, role)),
-            side_tokenizers,
-            config.data.max_length,
-            config.data.sampling_alpha,
-            config.training.seed,
-        )
     encode = _cached if is_training and config.data.cache else _encoded
     text = encode(config, role, side_tokenizers)
     shares = _shares(config, text) if is_training else None
@@ -141,7 +132,6 @@ def _batches(config: Config, role: str, tokenizers: Tokenizers, report: Report) 
         text,
         config.data.batch_tokens,
         settings.seed,
-        text_of_epoch,
         shares,
         packed=settings.jit_compile is True,
     )
