@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import Message
 
 from tfformer.serving.errors import RequestError, validation_reason
-from tfformer.serving.state import Served, State
+from tfformer.serving.state import Served
 
 MAX_BYTES = 2 * 2**20  # in the body of a request
 MAX_FIELDS = 1_000  # fields in a form
@@ -25,28 +25,20 @@ Fields = TypeVar("Fields", bound=BaseModel)
 def fields_of(model: type[Fields]) -> Any:
     """Return a dependency that reads a request's fields and checks its API key.
 
-    The body may be JSON, a form of either kind, or empty; its fields override the query's.
+    The body may be JSON, a form of either kind, or empty; its fields override the query's. A field
+    that is null is left out.
     """
 
     async def read(request: Request, state: Served) -> Fields:
-        return await read_fields(model, request, state)
+        values = await _values(request)
+        state.keys.check(request.headers, values.get("api_key") or values.get("auth_key"))
+        given = {name: value for name, value in values.items() if value is not None}
+        try:
+            return model.model_validate(given)
+        except ValidationError as error:
+            raise RequestError(validation_reason(error)) from None
 
     return Depends(read)
-
-
-async def read_fields(model: type[Fields], request: Request, state: State) -> Fields:
-    """Return the fields of a request; an unknown key or a wrong field raises RequestError."""
-    values = await _values(request)
-    state.keys.check(request.headers, values.get("api_key") or values.get("auth_key"))
-    return validated(model, values)
-
-
-def validated(model: type[Fields], values: dict[str, Any]) -> Fields:
-    """Return the fields as `model`; null means that a field is left out."""
-    try:
-        return model.model_validate({k: v for k, v in values.items() if v is not None})
-    except ValidationError as error:
-        raise RequestError(validation_reason(error)) from None
 
 
 def described(model: type[BaseModel]) -> dict[str, Any]:
@@ -57,8 +49,8 @@ def described(model: type[BaseModel]) -> dict[str, Any]:
 
 
 async def _values(request: Request) -> dict[str, Any]:
-    query = query_values(request)
-    kind = content_type(request)
+    query = _collected(request.query_params.multi_items())
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     limited = Request(request.scope, _limited(request))
     if kind == FORM_IN_PARTS:
         return query | await _form_in_parts(limited)
@@ -76,16 +68,6 @@ async def _values(request: Request) -> dict[str, Any]:
     )
 
 
-def query_values(request: Request) -> dict[str, Any]:
-    """Return the fields of a request's query."""
-    return _collected(request.query_params.multi_items())
-
-
-def content_type(request: Request) -> str:
-    """Return the media type of the body, without parameters."""
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
 async def read_body(request: Request) -> bytes:
     """Return the body; more than `MAX_BYTES` raise RequestError."""
     return await Request(request.scope, _limited(request)).body()
@@ -101,8 +83,7 @@ def _limited(request: Request) -> Callable[[], Awaitable[Message]]:
         size += len(message.get("body", b""))
         if size > MAX_BYTES:
             raise RequestError(
-                f"the body has more than {MAX_BYTES} bytes; send less at a time, or a text of any "
-                "length as text/plain to /translate/stream",
+                f"the body has more than {MAX_BYTES} bytes; send less at a time",
                 413,
             )
         return message

@@ -1,7 +1,6 @@
 """Translation sentence by sentence, and word alignment."""
 
 import asyncio
-import codecs
 import json
 import logging
 from collections.abc import AsyncIterator
@@ -12,24 +11,14 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 from starlette.types import Receive, Scope, Send
 
-from tfformer.serving.apis.fields import (
-    content_type,
-    described,
-    fields_of,
-    query_values,
-    read_fields,
-    validated,
-)
+from tfformer.serving.apis.fields import described, fields_of
 from tfformer.serving.apis.libretranslate import REFUSALS, find_direction
 from tfformer.serving.errors import MISTAKE, Error, RequestError
 from tfformer.serving.languages import AUTO, Direction, Directions
 from tfformer.serving.state import Served, State
 from tfformer.serving.translations import Piece
-from tfformer.text.segmentation import BLOCK, block_end
 
-PLAIN_TEXT = "text/plain"
 READ_SECONDS = 30  # timeout for a client to read an event
-UTF_8 = codecs.getincrementaldecoder("utf-8")
 
 router = APIRouter(tags=["Stream"], responses=REFUSALS | {404: {"model": Error}})
 
@@ -43,16 +32,11 @@ class Model(BaseModel):
     api_key: str = Field("", description="A key, if the server requires one.")
 
 
-class StreamOptions(Model):
-    """Options for a request whose body is the text itself."""
-
-    format: Literal["text"] = Field("text", description="A stream accepts only plain text.")
-
-
-class Stream(StreamOptions):
+class Stream(Model):
     """A text to translate sentence by sentence."""
 
     q: str = Field(description="The text.", examples=["The animal is tired. Where is the station?"])
+    format: Literal["text"] = Field("text", description="A stream accepts only plain text.")
 
 
 class Align(Model):
@@ -62,10 +46,6 @@ class Align(Model):
     translation: str = Field(description="Its translation.", examples=["Das Tier ist müde."])
 
 
-_STREAM_BODY = described(Stream)
-_STREAM_BODY["requestBody"]["content"][PLAIN_TEXT] = {"schema": {"type": "string"}}
-
-
 class Links(BaseModel):
     """Pairs of a source word and a target word, counted from 0; words are split at spaces."""
 
@@ -73,12 +53,7 @@ class Links(BaseModel):
 
 
 class Events(Response):
-    """Server-sent events, which are sent as the iterator yields them.
-
-    Starlette's and sse-starlette's streaming responses read and discard the rest of the request
-    body. This response does not, because translation begins while the client is still sending its
-    text.
-    """
+    """Server-sent events, which are sent as the iterator yields them."""
 
     media_type = "text/event-stream"
 
@@ -110,54 +85,19 @@ class Events(Response):
     "/translate/stream",
     summary="Translate a text and get each sentence as soon as it is ready",
     response_class=Events,
-    openapi_extra=_STREAM_BODY,
+    openapi_extra=described(Stream),
 )
-async def stream(request: Request, state: Served) -> Events:
+async def stream(
+    request: Request, fields: Annotated[Stream, fields_of(Stream)], state: Served
+) -> Events:
     """Answer with one `piece` event for each part of the text.
 
-    The parts, joined, are the text. The last event is `end` or `error`. A text of any length can be
-    sent as the body (text/plain), with the other fields in the query; the answer then begins before
-    the whole text has arrived.
+    The parts, joined, are the text. The last event is `end` or `error`.
     """
-    options: StreamOptions
-    if content_type(request) == PLAIN_TEXT:
-        values = query_values(request)
-        state.keys.check(request.headers, values.get("api_key"))
-        options = validated(StreamOptions, values)
-        blocks = _text_blocks(request)
-    else:
-        fields = await read_fields(Stream, request, state)
-        options = fields
-        blocks = _one_block(fields.q)
-    beginning = await anext(blocks)
-    direction = await _direction(state, options, beginning)
-    pieces = _pieces(state, direction, beginning, blocks)
+    direction = await _direction(state, fields, fields.q)
+    pieces = state.translations.pieces(direction, fields.q)
     first = await anext(pieces, None)  # an error up to here gets its HTTP status
     return Events(_events(request, first, pieces))
-
-
-async def _one_block(text: str) -> AsyncIterator[str]:
-    yield text
-
-
-async def _text_blocks(request: Request) -> AsyncIterator[str]:
-    """Yield the body, a text in UTF-8 of any length, in blocks while it arrives."""
-    decoder = UTF_8()
-    held = ""
-    async for part in request.stream():
-        held += _decoded(decoder, part)
-        while len(held) >= BLOCK:
-            end = block_end(held)
-            yield held[:end]
-            held = held[end:]
-    yield held + _decoded(decoder, b"", final=True)
-
-
-def _decoded(decoder: codecs.IncrementalDecoder, part: bytes, final: bool = False) -> str:
-    try:
-        return decoder.decode(part, final)
-    except UnicodeDecodeError as error:
-        raise RequestError(f"the text is not UTF-8 ({error.reason}); convert it first") from None
 
 
 async def _direction(state: State, fields: Model, text: str) -> Direction:
@@ -166,16 +106,6 @@ async def _direction(state: State, fields: Model, text: str) -> Direction:
     if not fields.target:
         raise RequestError("the field target is missing")
     return (await find_direction(state, fields.source, fields.target, text))[0]
-
-
-async def _pieces(
-    state: State, direction: Direction, beginning: str, blocks: AsyncIterator[str]
-) -> AsyncIterator[Piece]:
-    async for piece in state.translations.pieces(direction, beginning):
-        yield piece
-    async for block in blocks:
-        async for piece in state.translations.pieces(direction, block):
-            yield piece
 
 
 async def _events(
