@@ -7,10 +7,11 @@ imported.json       of a run that was imported: its origin, its licence, and its
                     it knows its own digest
 best.weights.h5     the weights with the best validation; its last line holds the digests of its
                     bytes and of the model's settings
-resume.npz          every variable and the epochs so far: where --resume goes on metrics.jsonl one
-line an epoch result.json         written last: training has finished tensorboard/        the same
-figures and sample texts for TensorBoard .lock               locked during training; harmless if no
-process holds it
+resume.npz          every variable and the epochs so far: where --resume goes on
+metrics.jsonl       one line an epoch
+result.json         written last: training has finished
+tensorboard/        the same figures and sample texts for TensorBoard
+.lock               locked during training; harmless if no process holds it
 """
 
 from tfformer.data.tokenizer_pair import Tokenizers
