@@ -187,7 +187,10 @@ def test_a_vocabulary_in_yaml_needs_the_sentencepiece_models_beside_it(marian_mo
         ({**PRE, "version": "v1.10.24 x"}, "'n' of Marian before 1.10.28, whose self-attention"),
         ({"transformer-decoder-autoreg": "average-attention"}, "is 'average-attention'"),
         ({"transformer-decoder-autoreg": "rnn", "dec-cell": "gru"}, "is rnn with dec-cell gru"),
-        ({"transformer-decoder-autoreg": "rnn", "dec-cell": "ssru"}, "decoder_l1_rnn_W is missing"),
+        (
+            {"transformer-decoder-autoreg": "rnn", "dec-cell": "ssru"},
+            "decoder_l1_self_Wk has no place",
+        ),
         ({"dim-vocabs": [71, 72]}, "has 72 tokens, but dim-vocabs"),
         ({"dim-vocabs": 72}, "there must be two sizes"),
         ({"dim-emb": None}, "dim-emb=None must be"),

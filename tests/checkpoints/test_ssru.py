@@ -5,6 +5,7 @@ scripts/oracles/make_ssru_fixture.py trained it by Marian and wrote them.
 
 import json
 import shutil
+import struct
 
 import numpy as np
 import pytest
@@ -135,3 +136,82 @@ def test_exports_translate_as_the_run_does(run, tmp_path, name):
     for measured in manifest["parity"].values():
         least = 0.5 if name == "int8" else 1
         assert measured["identical"] >= least * measured["sentences"] > 0
+
+
+def write_firefox(path, options, tensors):
+    """Write a student as browsermt/marian-dev does, for any processor.
+
+    A header has the length of the name, the type, the number of axes and of bytes. A matrix is
+    rounded to int8, transposed unless it is an embedding, and followed by its multiplier.
+    """
+    entries = {"special:model.yml": (0x0101, (len(options),), options)}
+    wanted = {}
+    for name, tensor in tensors.items():
+        if len(tensor) == 1:
+            entries[name] = (0x0404, tensor.shape, tensor.astype("<f4").tobytes())
+            continue
+        multiplier = np.float32(127 / np.abs(tensor).max())
+        integers = np.rint(tensor * multiplier).astype(np.int8)
+        wanted[name] = integers / multiplier
+        stored = integers if name == "Wemb" else integers.T
+        content = stored.tobytes() + multiplier.tobytes()
+        entries[name] = (0x4101, tensor.shape, content + bytes(-len(content) % 256))
+        entries[f"{name}_QuantMultA"] = (0x0404, (1, 1), np.float32(20).tobytes())
+    names = [name.encode() + b"\0" for name in entries]
+    begin = struct.pack("<2Q", 1, len(entries))
+    for name, (kind, shape, content) in zip(names, entries.values(), strict=True):
+        begin += struct.pack("<4Q", len(name), kind, len(shape), len(content))
+    begin += b"".join(names)
+    begin += b"".join(struct.pack(f"<{len(s)}i", *s) for _, s, _ in entries.values())
+    gap = -(len(begin) + 8) % 256
+    contents = b"".join(content for _, _, content in entries.values())
+    path.write_bytes(begin + struct.pack("<Q", gap) + bytes(gap) + contents)
+    return wanted
+
+
+@pytest.fixture
+def firefox(tmp_path):
+    """A folder with Firefox's files, and the matrices after rounding."""
+    folder = tmp_path / "ende"
+    folder.mkdir()
+    with np.load(FIXTURES / "SSRU" / "model.npz") as archive:
+        tensors = dict(archive)
+    options = tensors.pop("special:model.yml").tobytes()
+    wanted = write_firefox(folder / "model.ende.intgemm.alphas.bin", options, tensors)
+    shutil.copy(FIXTURES / "SSRU" / "joint.spm", folder / "vocab.ende.spm")
+    return folder, tensors | wanted
+
+
+def test_a_student_of_firefox_is_read(firefox, tmp_path):
+    folder, wanted = firefox
+    (folder / "lex.50.50.ende.s2t.bin").write_bytes(b"")
+    _, tensors = marian_files.read(folder / "model.ende.intgemm.alphas.bin")
+    assert tensors.keys() == wanted.keys()
+    for name, tensor in wanted.items():
+        np.testing.assert_array_equal(tensors[name], tensor)
+    with pytest.warns(UserWarning, match=r"lex\.50\.50\.ende\.s2t\.bin, .* is ignored"):
+        run = Run.open(import_model(folder, tmp_path / "run"))
+    assert (run.config.decoding.beam_size, run.config.decoding.length_penalty) == (1, 1)
+    assert run.config.model.dialect.max_length_factor == 2
+    (folder / "vocab.ende.spm").rename(folder / "srcvocab.ende.spm")
+    shutil.copy(folder / "srcvocab.ende.spm", folder / "trgvocab.ende.spm")
+    with pytest.warns(UserWarning, match="is ignored"):
+        import_model(folder, tmp_path / "two")
+
+
+@pytest.mark.parametrize("changed", ["cut", "type", "multiplier"])
+def test_a_damaged_student_is_one_line(firefox, tmp_path, capsys, changed):
+    folder, _ = firefox
+    path = next(folder.glob("*.bin"))
+    content = path.read_bytes()
+    if changed == "cut":
+        path.write_bytes(content[:-300])
+    if changed == "type":  # packed for one processor
+        path.write_bytes(content.replace(struct.pack("<Q", 0x4101), struct.pack("<Q", 0x4111), 1))
+    if changed == "multiplier":
+        with np.load(FIXTURES / "SSRU" / "model.npz") as archive:
+            multiplier = np.float32(127 / np.abs(archive["Wemb"]).max()).tobytes()
+        path.write_bytes(content.replace(multiplier, bytes(4), 1))
+    assert main(["import", str(folder), "--run-dir", str(tmp_path / "run")]) == 2
+    assert path.name in capsys.readouterr().err.splitlines()[-1]
+    assert not (tmp_path / "run").exists()

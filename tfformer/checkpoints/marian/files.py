@@ -24,6 +24,8 @@ OPTIONS = "special:model.yml"
 # Marian's type codes: 0x04 for float, then the size in bytes.
 FLOATS = {0x0402: "<f2", 0x0404: "<f4", 0x0408: "<f8"}
 BYTES = 0x0101  # int8, only for the options
+ROUNDED = 0x4101  # of the fork browsermt/marian-dev: matrices in int8 for any processor
+ALPHA = "_QuantMultA"  # the scale of an activation, which is not read
 ALIGNMENT = 256
 HEADERS = {  # version of NumPy's format -> reader of the header
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -50,6 +52,7 @@ def read(path: Path) -> tuple[MarianOptions, dict[str, np.ndarray]]:
             f"{path}: {wrong[0]} has dtype {tensors[wrong[0]].dtype}, packed for one type of "
             "processor; use the float32 model"
         )
+    tensors = {name: tensor for name, tensor in tensors.items() if not name.endswith(ALPHA)}
     if scalars := [name for name, tensor in tensors.items() if not tensor.ndim]:
         raise ValueError(f"{path}: {scalars[0]} is a scalar; copy the file again")
     return parse_options(options, f"{OPTIONS} in {path}"), tensors
@@ -172,11 +175,38 @@ def _read_bin(path: Path) -> dict[str, np.ndarray]:
             raise ValueError("it is cut off")
         if name in found:
             raise ValueError(f"it names {name} twice")
-        found[name] = mapped(path, _dtype(name, size, kind, shape), place, shape)
+        found[name] = _tensor(path, name, kind, size, place, shape)
         place += size
     if place != len(content):
         raise ValueError("it has extra bytes after its last tensor")
     return found
+
+
+def _tensor(
+    path: Path, name: str, kind: int, size: int, offset: int, shape: tuple[int, ...]
+) -> np.ndarray:
+    if name.endswith(ALPHA):
+        return np.zeros(1, np.float32)
+    if kind == ROUNDED:
+        return _rounded(path, name, size, offset, shape)
+    return mapped(path, _dtype(name, size, kind, shape), offset, shape)
+
+
+def _rounded(path: Path, name: str, size: int, offset: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Return a matrix in float32 whose int8 values are stored before the multiplier of all.
+
+    The rows of an embedding are stored one after the other, as are the columns of other matrices.
+    """
+    count = math.prod(shape)
+    if len(shape) != 2 or min(shape) < 1 or count + 4 > size:
+        raise ValueError(f"{name} has fewer numbers than its shape {shape} needs")
+    is_table = name.endswith("Wemb")
+    integers = mapped(path, "i1", offset, shape if is_table else shape[::-1])
+    multiplier = mapped(path, "<f4", offset + count, (1,))
+    if not multiplier[0] > 0:
+        raise ValueError(f"{name} has the impossible multiplier {multiplier[0]}")
+    matrix = integers / multiplier
+    return matrix if is_table else matrix.T
 
 
 def _dtype(name: str, size: int, kind: int, shape: tuple[int, ...]) -> str:

@@ -58,6 +58,8 @@ NEEDED = (  # without them Marian loads a model and translates wrongly
     *("transformer-heads", "transformer-dim-ffn", "tied-embeddings-all"),
 )
 UNSET: tuple[object, ...] = (False, None, 0, "", [])  # values of an option that is off
+FIREFOX = {"beam-size": 1, "normalize": 1.0, "max-length-factor": 2.0}  # its students have no file
+NO_MODEL = re.compile(r"optimizer|^lex\.")  # in names of files beside a model
 MUST_BE = {  # option -> the values that this package's layers have; the first is the default
     "type": ("transformer",),
     "transformer-decoder-autoreg": ("self-attention", "rnn"),
@@ -163,6 +165,12 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
         raise ValueError(
             f"{path}: the tensor {unknown[0]} has no place in a model of these options "
             f"({len(unknown)} such); use a model that contains only Marian's standard layers"
+        )
+    if shortlists := sorted(folder.glob("lex.*")):
+        warnings.warn(
+            f"{shortlists[0]}, a list of candidates for each source piece, is ignored: the search "
+            "chooses among all pieces",
+            stacklevel=2,
         )
     source, target, shared = _vocabularies(folder, decoder, path, options)
     if options.get("output-omit-bias"):
@@ -341,6 +349,8 @@ def _decoder_options(folder: Path) -> MarianOptions:
             f"{folder} has {len(files)} ways to decode "
             f"({', '.join(file.name for file in files)}); copy one to decoder.yml"
         )
+    if not files and any(folder.glob("*.intgemm*.bin")):
+        return dict(FIREFOX)
     return marian_files.read_options(files[0]) if files else {}
 
 
@@ -353,7 +363,7 @@ def _model_file(folder: Path, decoder: MarianOptions) -> Path:
         if (folder / Path(str(name)).name).is_file():
             return folder / Path(str(name)).name
     files = sorted([*folder.glob("*.npz"), *folder.glob("*.bin")])
-    found = [file for file in files if "optimizer" not in file.name]
+    found = [file for file in files if not NO_MODEL.search(file.name)]
     if len(found) != 1:
         raise ValueError(
             f"{folder} holds {len(found)} models ({', '.join(file.name for file in found)}), and "
@@ -439,9 +449,12 @@ def _vocabulary_files(folder: Path, decoder: MarianOptions) -> list[Path]:
     found = [folder / name for name in names]
     if len(found) == 2 and all(file.is_file() for file in found):
         return found
-    both = sorted([*folder.glob("*vocab.yml"), *folder.glob("vocab.spm")])
+    both = sorted([*folder.glob("*vocab.yml"), *folder.glob("vocab*.spm")])
     if len(both) == 1:
         return [both[0], both[0]]
+    sides = [*folder.glob("srcvocab*.spm"), *folder.glob("trgvocab*.spm")]  # Firefox's names
+    if len(sides) == 2:
+        return sides
     raise ValueError(
         f"{folder} has no decoder.yml that names two vocabularies beside it; add it, or a vocab.yml"
     )
