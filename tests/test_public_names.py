@@ -108,7 +108,7 @@ def test_importing_the_package_imports_neither_keras_nor_tensorflow(tmp_path):
 def test_another_backend_in_the_environment_is_refused_in_one_line(tmp_path, backend):
     done = run("import tfformer", tmp_path, KERAS_BACKEND=backend)
     assert done.stderr.splitlines()[-1] == (
-        f"ImportError: KERAS_BACKEND is {backend!r}, but tfformer runs on TensorFlow alone; "
+        f"ImportError: KERAS_BACKEND is {backend!r}, but tfformer requires TensorFlow; "
         "set KERAS_BACKEND=tensorflow before Keras is imported"
     )
 

@@ -1,8 +1,8 @@
 """The Transformer for machine translation on TensorFlow and Keras 3.
 
-Train, score, and ship one artefact. `__init__.pyi` lists the public names; each is imported when it
-is first used, so that the command line answers at once. Keras knows the layers as soon as it is
-imported: `.keras` files load without `custom_objects`.
+Train, score, and ship one artifact. `__init__.pyi` lists the public names; each is imported when it
+is first used, so that the command line starts fast. The layers are registered as soon as Keras is
+imported, so `.keras` files load without `custom_objects`.
 """
 
 import threading
@@ -15,7 +15,7 @@ from tfformer.runtime.keras_registration import check_backend, register_with_ker
 from tfformer.version import __version__ as __version__
 
 _import_name, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-_TURN = threading.RLock()  # TensorFlow fails if two threads import different parts of it
+_TURN = threading.RLock()  # TensorFlow fails if two threads import parts of it at once
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Checks of the arguments of functions; each error names the value and the rule."""
+"""Checks for function arguments; each error names the value and the rule."""
 
 import math
 import numbers
@@ -13,7 +13,7 @@ def require(name: str, value: Value, known: tuple[Value, ...]) -> Value:
     Args:
         name: The argument's name, for the message.
         value: The argument's value.
-        known: The values that it may have.
+        known: The allowed values.
 
     Returns:
         The value.
@@ -35,14 +35,14 @@ def require(name: str, value: Value, known: tuple[Value, ...]) -> Value:
 
 
 def require_size(name: str, size: int, least: int = 1) -> int:
-    """Return a whole number, such as NumPy's, as a plain `int`.
+    """Return a whole number, such as a NumPy integer, as a plain `int`.
 
-    Keras takes no other integers as sizes, and JSON writes no others.
+    Keras accepts only plain integers as sizes, and JSON can encode only them.
 
     Args:
         name: The argument's name, for the message.
         size: The argument's value.
-        least: The least that it may be.
+        least: The smallest allowed value.
 
     Returns:
         The size.
@@ -56,10 +56,10 @@ def require_size(name: str, size: int, least: int = 1) -> int:
         8
         >>> require_size("num_heads", 0)
         Traceback (most recent call last):
-        ValueError: num_heads=0 must be a whole number from 1
+        ValueError: num_heads=0 must be a whole number of at least 1
     """
     if not isinstance(size, numbers.Integral) or size < least:
-        raise ValueError(f"{name}={size!r} must be a whole number from {least}")
+        raise ValueError(f"{name}={size!r} must be a whole number of at least {least}")
     return int(size)
 
 
@@ -92,7 +92,7 @@ def require_number(name: str, value: float, below: float = math.inf) -> float:
     Args:
         name: The argument's name, for the message.
         value: The argument's value.
-        below: The limit; by default any finite number is taken.
+        below: The limit; by default any finite number is accepted.
 
     Returns:
         The value as a plain `float`.

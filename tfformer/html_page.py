@@ -1,4 +1,4 @@
-"""A page that carries its data, as JSON within a script element."""
+"""A page that contains its data as JSON in a script element."""
 
 import json
 from pathlib import Path
@@ -9,11 +9,11 @@ DATA_PLACE = "{data}"  # in a page's <script type="application/json">
 def fill_page(template: Path, data: object) -> str:
     r"""Return a page with its data in place of `{data}`.
 
-    No text of the data can end the script element, or begin a comment in it: "<" is escaped.
+    "<" is escaped, so no text in the data can end the script element or begin a comment in it.
 
     Args:
-        template: The .html file, with `{data}` once.
-        data: Any value that JSON can hold.
+        template: The .html file, which contains `{data}` once.
+        data: Any value that JSON can represent.
 
     Returns:
         The page's text.

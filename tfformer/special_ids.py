@@ -1,12 +1,12 @@
-"""The four ids that every vocabulary begins with, and symbols for words.
+"""The four ids that every vocabulary begins with, and the placeholder symbols.
 
-Text, masks and search agree on them.
+Tokenizers, masks and search all use them.
 """
 
 import re
 
-PAD_ID = 0  # fills a batch behind the ends of its rows
+PAD_ID = 0  # fills the rows of a batch after their ends
 UNKNOWN_ID = 1  # replaces a character that has no piece
-START_ID = 2  # is read first by a decoder
-END_ID = 3  # is the last token of a sentence
-PLACEHOLDER = re.compile(r"⟦\d+⟧")  # replaces a word that is the same in both languages
+START_ID = 2  # the first token that a decoder reads
+END_ID = 3  # the last token of a sentence
+PLACEHOLDER = re.compile(r"⟦\d+⟧")  # stands for a word that is the same in both languages

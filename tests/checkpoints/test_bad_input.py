@@ -62,12 +62,12 @@ def refused(folder, message, **options):
         ({"model.extra": lambda t: t[SHARED]}, "the tensor model.extra has no place"),
         ({LAYER: lambda t: t[LAYER].T}, r"fc1.weight has the shape \(32, 16\)"),
         ({SHARED: lambda t: t[SHARED][1:]}, "model.shared.weight has the shape"),
-        ({LAYER: lambda t: t[LAYER] * np.inf}, "fc1.weight holds a number that is not finite"),
-        ({LAYER: lambda t: t[LAYER] * np.nan}, "fc1.weight holds a number that is not finite"),
+        ({LAYER: lambda t: t[LAYER] * np.inf}, "fc1.weight contains a value that is not finite"),
+        ({LAYER: lambda t: t[LAYER] * np.nan}, "fc1.weight contains a value that is not finite"),
         ({HEAD: lambda t: t[SHARED][1:]}, "are tied, but have the shapes"),
         (
             {"model.encoder.embed_positions.weight": lambda t: t[SHARED]},
-            "learned positions; use a model with sinusoids",
+            "learned positions; use a model with sinusoidal positions",
         ),
     ],
 )
@@ -87,7 +87,7 @@ def test_tensors_that_do_not_fit_are_named(folder, changed, message):
         ({"add_final_layer_norm": True}, "add_final_layer_norm is True"),
         ({"static_position_embeddings": False}, "static_position_embeddings is False"),
         ({"encoder_layers": 3}, "model.encoder.layers.2.self_attn.q_proj.weight is missing"),
-        ({"encoder_layers": 1}, "has no place in a model of this configuration"),
+        ({"encoder_layers": 1}, "does not fit a model with this configuration"),
         ({"encoder_layers": "2"}, "config.json: encoder_layers='2' must be a whole number"),
         (
             {"encoder_attention_heads": 3},
@@ -111,7 +111,7 @@ def test_a_configuration_that_does_not_fit_is_named(folder, changed, message):
 
 def test_shared_embeddings_have_one_vocabulary(folder):
     shutil.copy(folder / "vocab.json", folder / "target_vocab.json")
-    refused(folder, "shares the embeddings, but there are two vocabularies")
+    refused(folder, "ties the source and target embeddings, but there are two vocabularies")
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_a_generation_of_another_checkpoint_is_refused(folder, changed, message)
     ("changed", "message"),
     [
         ({"model_max_length": 1}, "model_max_length in tokenizer_config.json is 1, but must be a"),
-        ({"model_max_length": 51.5}, "is 51.5, but must be a whole number from 2 on"),
+        ({"model_max_length": 51.5}, "is 51.5, but must be a whole number of at least 2"),
         ({"model_max_length": float("inf")}, "is inf, but must be a whole number"),
         ({"model_max_length": "512"}, "is '512', but must be a whole number"),
         ({"separate_vocabs": True}, "separate_vocabs is True, but there is no target_vocab.json"),
@@ -226,7 +226,7 @@ def test_swapped_ids_are_refused_for_special_tokens_and_taken_for_others(data):
         first, second = data.draw(pair)
         path.write_text(json.dumps(ids | {first: ids[second], second: ids[first]}))
         if {first, second} & {"</s>", "<pad>"}:
-            with pytest.raises(ValueError, match="by the other files; correct one of them"):
+            with pytest.raises(ValueError, match="in the other files; correct one of them"):
                 hugging_face.read(folder)
             return
         pieces = hugging_face.read(folder).source.pieces

@@ -102,8 +102,8 @@ def test_shards_are_read_as_one_file(tmp_path):
     ("weight_map", "message"),
     [
         (None, "has no weight_map"),
-        ({"a": "../a.safetensors"}, "which is not beside it"),
-        ({"a": "none.safetensors"}, "which is not beside it"),
+        ({"a": "../a.safetensors"}, "which is not in the same folder"),
+        ({"a": "none.safetensors"}, "which is not in the same folder"),
         ({"c": "a.safetensors"}, "its files differ in a"),
         ({"a": "a.safetensors", "c": "a.safetensors"}, "its files differ in c"),
     ],
@@ -121,7 +121,7 @@ def test_an_index_that_contradicts_its_shards_is_refused(tmp_path, weight_map, m
     [
         (b'{"a": 1, "a": 2}', "names 'a' twice"),
         (b"\xff", "is not JSON"),
-        (b"[1]", "must hold a JSON object, not a list"),
+        (b"[1]", "must contain a JSON object, not a list"),
         (b"[" * 100_000, "is not JSON"),
         (b'{"a": ' + b"1" * 5_000 + b"}", r"config\.json is not JSON \(Exceeds the limit"),
         (rb'{"\ud800": 1}', r"config\.json is not JSON \(.* surrogates not allowed"),
@@ -191,11 +191,11 @@ def test_a_pickle_that_wants_to_run_something_is_refused_and_nothing_runs(
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ([1], "no dictionary of tensors"),
-        ({"epoch": 3}, "epoch is no tensor"),
-        (OrderedDict(), "no dictionary of tensors"),
-        ({"x": np.zeros(2)}, "which may run code and was not run"),
-        ({"x": {1, 2}}, "which may run code|pickle instruction"),
+        ([1], "does not contain a dictionary of tensors"),
+        ({"epoch": 3}, "epoch is not a tensor"),
+        (OrderedDict(), "does not contain a dictionary of tensors"),
+        ({"x": np.zeros(2)}, "which might run code and was not run"),
+        ({"x": {1, 2}}, "which might run code|pickle instruction"),
     ],
 )
 def test_a_pickle_of_anything_but_tensors_is_refused(tmp_path, value, message):
@@ -227,13 +227,13 @@ def test_instructions_that_no_checkpoint_needs_are_refused(tmp_path, instruction
 def test_a_tensor_beyond_its_storage_is_refused():
     storage = tensor_files._Storage("<f4", "0", 4)
     numbers = np.zeros(4, np.float32)
-    with pytest.raises(ValueError, match="x reaches beyond its numbers"):
+    with pytest.raises(ValueError, match="x extends beyond its storage"):
         tensor_files._view("x", tensor_files._Tensor(storage, 1, (2, 2), (2, 1)), numbers)
 
 
 def test_a_torch_tensor_without_axes_is_refused():
     storage = tensor_files._Storage("<f4", "0", 4)
-    with pytest.raises(ValueError, match="x has no proper shape"):
+    with pytest.raises(ValueError, match="x has an invalid shape"):
         tensor_files._view("x", tensor_files._Tensor(storage, 0, (), ()), np.zeros(4, "<f4"))
 
 

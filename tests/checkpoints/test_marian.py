@@ -121,10 +121,18 @@ def test_norms_in_places_that_are_not_known_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("name", "changed", "message"),
     [
-        ("separate", {"vocabs": ["other.spm"] * 2}, "two vocabularies beside it; add it, or a voc"),
-        ("separate", {"vocabs": ["source.spm"] * 2}, r"target\.spm is the vocabulary of neither"),
+        (
+            "separate",
+            {"vocabs": ["other.spm"] * 2},
+            "two vocabularies in the folder; add one, or a voc",
+        ),
+        (
+            "separate",
+            {"vocabs": ["source.spm"] * 2},
+            r"decoder\.yml names .*target\.spm for neither",
+        ),
         ("shared", {"vocabs": ["a.fsv"] * 2}, r"a\.fsv is a factored vocabulary"),
-        ("shared", {"models": ["a.npz", "b.npz"]}, "names 2 models to decode together"),
+        ("shared", {"models": ["a.npz", "b.npz"]}, "names an ensemble of 2 models"),
         ("shared", {"max-length-factor": 0}, r"decoder\.yml: max-length-factor=0 must be"),
         ("shared", {"normalize": True}, r"decoder\.yml: normalize=True must be a number"),
     ],
@@ -182,9 +190,12 @@ def test_a_vocabulary_in_yaml_needs_the_sentencepiece_models_beside_it(marian_mo
         ({"transformer-new": 1}, "option transformer-new is 1, which this package does not have"),
         (
             {"transformer-ffn-activation": "gelu", "version": "v1.9.0 x"},
-            "'gelu' of Marian before 1.12",
+            "'gelu' in a model from Marian before 1.12",
         ),
-        ({**PRE, "version": "v1.10.24 x"}, "'n' of Marian before 1.10.28, whose self-attention"),
+        (
+            {**PRE, "version": "v1.10.24 x"},
+            "'n' in a model from Marian before 1.10.28, whose self-attention",
+        ),
         ({"transformer-decoder-autoreg": "average-attention"}, "is 'average-attention'"),
         ({"transformer-decoder-autoreg": "rnn", "dec-cell": "gru"}, "is rnn with dec-cell gru"),
         (
@@ -215,7 +226,7 @@ def test_an_option_that_marian_guesses_must_be_there(tmp_path, name):
     options, tensors = marian_files.read(folder / "model.npz")
     del options[name]
     marian_files.write_npz(folder / "model.npz", options, tensors)
-    with pytest.raises(ValueError, match=f"has no option {name}"):
+    with pytest.raises(ValueError, match=f"lacks the option {name}"):
         import_model(folder, tmp_path / "run")
 
 
@@ -225,7 +236,7 @@ def test_an_option_that_marian_guesses_must_be_there(tmp_path, name):
         (lambda t: t.pop("encoder_l1_self_Wk"), "encoder_l1_self_Wk is missing"),
         (lambda t: t.update(extra=t["Wemb"]), "the tensor extra has no place"),
         (lambda t: t.update(Wemb=t["Wemb"][:-1]), r"Wemb has the shape \(71, 16\)"),
-        (lambda t: t.update(Wemb=t["Wemb"] * np.nan), "Wemb holds a number that is not finite"),
+        (lambda t: t.update(Wemb=t["Wemb"] * np.nan), "Wemb contains a value that is not finite"),
         (lambda t: t.update(Wemb=t["Wemb"] + np.float64(1e39)), "is not finite in float32"),
         (lambda t: t.update(Wemb=t["Wemb"] - np.float64(1e39)), "is not finite in float32"),
     ],
@@ -255,7 +266,9 @@ def test_several_ways_to_decode_are_refused(marian_model, tmp_path):
     folder = marian_model("shared")
     shutil.copy(folder / "decoder.yml", folder / "model.npz.best-bleu.npz.decoder.yml")
     (folder / "decoder.yml").rename(folder / "model.npz.decoder.yml")
-    with pytest.raises(ValueError, match=r"has 2 ways to decode .*copy one to decoder\.yml"):
+    with pytest.raises(
+        ValueError, match=r"has 2 decoder configurations .*copy one to decoder\.yml"
+    ):
         import_model(folder, tmp_path / "run")
 
 

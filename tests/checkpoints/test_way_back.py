@@ -45,7 +45,7 @@ export_to_marian = functools.partial(export_model, format="marian")
 
 def test_marian_has_no_multilingual_model(imported, tmp_path):
     with pytest.raises(
-        ValueError, match="a multilingual model, which marian does not have; use --"
+        ValueError, match="a multilingual model, which the format marian cannot represent; use --"
     ):
         export_to_marian(imported("M2M"), tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -239,7 +239,7 @@ def test_a_multilingual_checkpoint_comes_back_as_the_same_run(imported, tmp_path
     [
         (
             lambda model: model.output_bias,
-            "has an output with a bias, which M2M100 and NLLB do not",
+            "now has an output bias, but M2M100 and NLLB have none",
         ),
         (
             lambda model: model.target_embedding.embeddings,
@@ -452,14 +452,14 @@ def test_a_bias_that_marian_does_not_add_is_left_out_with_a_warning(marian_model
 
 
 AS_TRAINED = pytest.mark.filterwarnings(
-    "ignore:.*pre-norm model differently from Marian's training"
+    "ignore:.*pre-norm models differently from, and worse than, Marian"
 )
 
 
 @AS_TRAINED
 def test_a_pre_norm_model_goes_back_with_a_warning(marian_model, tmp_path):
     run = import_model(marian_model("pre"), tmp_path / "run")
-    with pytest.warns(UserWarning, match="norm=pre, which marian-decoder decodes differently"):
+    with pytest.warns(UserWarning, match="norm=pre, which marian-decoder computes differently"):
         export_to_marian(run, tmp_path / "out")
 
 
@@ -522,7 +522,7 @@ def test_a_table_of_positions_is_as_long_as_the_configuration_says(tmp_path, sta
 
 
 def test_a_hugging_face_checkpoint_becomes_a_model_of_marian(imported, tmp_path):
-    with pytest.warns(UserWarning, match="position_timescale=paper, but Marian has t2t"):
+    with pytest.warns(UserWarning, match="position_timescale=paper, but Marian always uses t2t"):
         version = export_to_marian(imported("A"), tmp_path)
     options, found = marian_files.read(version / "model.npz")
     stored = read_safetensors(FIXTURES / "A" / "model.safetensors")["model.shared.weight"]
@@ -533,7 +533,7 @@ def test_a_hugging_face_checkpoint_becomes_a_model_of_marian(imported, tmp_path)
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("B", "4 heads in the encoder and 2 in the decoder, but Marian has one number"),
+        ("B", "4 heads in the encoder and 2 in the decoder, but Marian uses the same"),
         ("F", "dialect.scale_embedding=False, but Marian has both"),
         ("H", "begins a translation with a learned vector"),
     ],

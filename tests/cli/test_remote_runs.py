@@ -95,10 +95,10 @@ def test_no_run_is_one_line(object_store, capsys):
 )
 def test_train_alone_writes_there(words, capsys):
     assert main(words) == 2
-    assert "s3://bucket/run is not a folder of this machine" in capsys.readouterr().err
+    assert "s3://bucket/run is not a folder on this machine" in capsys.readouterr().err
 
 
 @pytest.mark.slow
 def test_a_run_is_not_overwritten(remote, capsys):
     assert main(["train", "phrasebook", "--run-dir", remote]) == 2
-    assert f"{remote} already holds a run; add --resume" in capsys.readouterr().err
+    assert f"{remote} already contains a run; add --resume" in capsys.readouterr().err

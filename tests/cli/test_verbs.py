@@ -275,7 +275,7 @@ def test_corpus_writes_six_files_and_overwrites_none(tmp_path, capsys):
     ("content", "message"),
     [
         (b"good\n\xff\xfe\n", "line 2: byte 1, 0xff, is not UTF-8"),
-        (b"good\na\0b\n", "line 2: holds a NUL byte"),
+        (b"good\na\0b\n", "line 2 contains a NUL byte"),
     ],
 )
 def test_translate_refuses_broken_text_and_writes_nothing(
@@ -366,7 +366,7 @@ def test_train_refuses_a_damaged_resume_state(tiny_run, tmp_path, capsys):
         (["nope"], "recipe 'nope' is neither a file nor built in"),
         (
             ["phrasebook", "--set", "training.epoch=3"],
-            "training.epoch is not known; known are epochs",
+            "training.epoch is not known; the known keys are epochs",
         ),
         (
             [

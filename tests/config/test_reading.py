@@ -68,7 +68,7 @@ def test_a_recipe_without_a_model_takes_the_model_of_another(recipe):
         ("model: 3", ["model.d_ff=3"], "section 'model' of the recipe holds no keys"),
         ("", ["data.train=[a.en"], r"--set 'data.train=\[a.en' is not YAML"),
         ("data: {folder: 2024-13-45}", [], "is not YAML: month must be in 1..12"),
-        ("a" * (MAX_BYTES + 1), [], "has more than 65,536 bytes; use the right file"),
+        ("a" * (MAX_BYTES + 1), [], "has more than 65,536 bytes; check that it is the right"),
     ],
 )
 def test_an_unreadable_recipe_is_one_line(recipe, text, overrides, message):

@@ -106,7 +106,7 @@ TWO_VOCABULARIES = {"shared": False}
 
 MISTAKES = [  # section, its values, the message
     ("modell", {}, "modell is not known; known are model, tokenizer, data, training, decoding"),
-    ("model", 3, "model must hold keys, not 3"),
+    ("model", 3, "model must be a mapping of keys, not 3"),
     ("model", {"layers": 2}, "model.layers is not known; known are architecture, num_layers, "),
     ("model", {"preset": "huge"}, "model.preset='huge' is not known; the presets are tiny, "),
     ("model", {"preset": ["tiny"]}, "model.preset=['tiny'] is not known"),

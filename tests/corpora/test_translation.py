@@ -105,7 +105,7 @@ def test_the_list_of_bad_lines_goes_with_the_last_of_them(tmp_path):
 def test_an_empty_file_is_no_whole_gzip_file(tmp_path):
     (tmp_path / "part.gz").touch()
     part = Part(tmp_path / "part.gz", tmp_path / "out.gz")
-    with pytest.raises(ValueError, match=r"part\.gz: not a whole gzip file.*it is empty"):
+    with pytest.raises(ValueError, match=r"part\.gz is not a complete gzip file.*it is empty"):
         translate_part(ENGINE, part, lambda counts: None)
     assert not part.output.exists()
     with pytest.raises(ValueError, match="it is empty"):
@@ -139,7 +139,7 @@ def test_half_a_gzip_file_is_named(tmp_path):
     whole = gzip.compress(b"".join(b"%d\n" % (n * n) for n in range(9_999)))
     source = tmp_path / "part.gz"
     source.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match=r"part\.gz: not a whole gzip file"):
+    with pytest.raises(ValueError, match=r"part\.gz is not a complete gzip file"):
         translate_part(ENGINE, Part(source, tmp_path / "out.gz"), lambda counts: None)
     assert not (tmp_path / "out.gz").exists()
 

@@ -46,8 +46,7 @@ def test_a_part_without_its_other_side_is_named(parts, missing):
     other = missing.replace("en", "de") if "en" in missing else missing.replace("de", "en")
     with pytest.raises(
         FileNotFoundError,
-        match=f"^{parts}/{missing}: there is no such file, but {parts}/{other} needs it as its "
-        "other side$",
+        match=f"^{parts}/{missing}: no such file, but it is the other side of {parts}/{other}$",
     ):
         read_pairs(["part-*.en.gz", "part-*.de.gz"], parts)
 
@@ -55,13 +54,15 @@ def test_a_part_without_its_other_side_is_named(parts, missing):
 def test_a_pattern_without_files_is_named(parts):
     with pytest.raises(
         FileNotFoundError,
-        match=r"piece-\*\.tsv: no file has such a name; correct it or fetch the data first$",
+        match=r"piece-\*\.tsv: no file matches; correct the pattern or fetch the data first$",
     ):
         read_pairs("piece-*.tsv", parts)
 
 
 def test_both_sides_need_as_many_stars(parts):
-    with pytest.raises(ValueError, match="must have as many \\* as each other, since each stands"):
+    with pytest.raises(
+        ValueError, match="must contain the same number of \\*, because each \\* stands"
+    ):
         read_pairs(["part-*.en.gz", "part-a.de.gz"], parts)
 
 

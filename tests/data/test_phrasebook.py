@@ -101,12 +101,14 @@ def test_what_a_kill_has_left_is_completed(tmp_path):
     texts = {path: path.read_bytes() for path in paths}
     for path in paths[3:]:
         path.unlink()
-    with pytest.warns(UserWarning, match="had 3 files of an unfinished phrasebook"):
+    with pytest.warns(UserWarning, match="already contained 3 files of an incomplete phrasebook"):
         assert phrasebook.write(tmp_path) == paths
     assert {path: path.read_bytes() for path in paths} == texts
 
 
 def test_a_whole_phrasebook_is_not_written_again(tmp_path):
     phrasebook.write(tmp_path)
-    with pytest.raises(FileExistsError, match=r"has the whole phrasebook already; choose another"):
+    with pytest.raises(
+        FileExistsError, match=r"already contains the complete phrasebook; choose another"
+    ):
         phrasebook.write(tmp_path)

@@ -10,7 +10,7 @@ from tfformer.data import sources as reading
 from tfformer.data.text_cache import text_fingerprint
 
 PAIRS = [("a dog", "ein Hund"), ("a cat", "eine Katze"), ("dogs see cats", "Hunde sehen Katzen")]
-LONG = "^{}: has more than 16,777,216 bytes; use a text with line ends$"
+LONG = "^{} has more than 16,777,216 bytes; use a text file with line ends$"
 
 
 def refusal(message, error=ValueError):
@@ -73,7 +73,7 @@ def test_text_that_no_tokenizer_should_see_is_named_by_line():
     with refusal("standard input, line 2: byte 4, 0xe9, is not UTF-8; convert the text to UTF-8"):
         list(reading.lines(io.BytesIO(b"fine\ncaf\xe9\n"), "standard input"))
     with refusal(
-        "standard input, line 3: holds a NUL byte, which no text has; save the file as UTF-8 text"
+        "standard input, line 3 contains a NUL byte, so it is not text; save the file as UTF-8 text"
     ):
         list(reading.lines(io.BytesIO(b"fine\n\na\0b\n"), "standard input"))
 
@@ -111,7 +111,7 @@ DAMAGES = {
 def test_a_broken_gzip_file_is_named(tmp_path, damage):
     path = tmp_path / "text.gz"
     path.write_bytes(damage(gzip.compress("".join(f"line {i}\n" for i in range(100)).encode())))
-    with refusal(r".*text.gz: not a whole gzip file; fetch or compress it again \(.*\)"):
+    with refusal(r".*text.gz is not a complete gzip file \(.*\); fetch or compress it again"):
         list(reading.read_lines(path))
 
 
@@ -154,10 +154,10 @@ def test_a_tsv_line_without_two_columns_is_named(tmp_path, line, columns):
     "source", ["train.txt", "", ["train.en"], ["a", "b", "c"], [], "phrasebook"]
 )
 def test_a_source_of_no_known_form_is_refused(source):
-    with pytest.raises(ValueError, match="none of the known forms") as error:
+    with pytest.raises(ValueError, match="an unknown form") as error:
         reading.read_pairs(source)
     assert str(error.value) == (
-        f"data source {source!r} has none of the known forms; use [SOURCE_FILE, TARGET_FILE], "
+        f"data source {source!r} has an unknown form; use [SOURCE_FILE, TARGET_FILE], "
         "FILE.tsv, tfds:NAME@SPLIT or phrasebook:SPLIT"
     )
 

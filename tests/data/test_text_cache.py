@@ -128,7 +128,7 @@ DAMAGES = {
     flip_a_byte: "its ids do not match their digest",
     truncate: "mmap length is greater than file size",
     edit_the_manifest: "manifest.json does not match its digest",
-    take_anothers: "it is of another text, vocabulary or version",
+    take_anothers: "it was written for another text, vocabulary or version",
     lambda place: (place / "manifest.json").unlink(): "manifest.json is missing",
     lambda place: (place / "source.ids.npy").unlink(): r"\[Errno 2\] No such file .*source.ids.npy",
     lambda place: (place / "manifest.json").write_bytes(b"\xff{"): ".*is not UTF-8 .*",
@@ -166,7 +166,7 @@ def test_damage_in_any_byte_of_a_header_is_refused(corpus, letters):
 
 def test_a_file_in_place_of_the_cache_is_refused(corpus, letters):
     (corpus / "cache").touch()
-    with pytest.raises(ValueError, match=r"^data.cache=.*cache is a file; name a folder, or leave"):
+    with pytest.raises(ValueError, match=r"^data.cache=.*cache is a file; set it to a folder, or"):
         open_cache(corpus, letters)
 
 

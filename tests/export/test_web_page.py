@@ -164,7 +164,7 @@ def test_without_npm_the_error_names_it(tmp_path, monkeypatch):
     (tmp_path / "package.json").write_text("{}")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(
-        ValueError, match=r"has to be built, and npm is not installed; install Node\.js 20 or newer"
+        ValueError, match=r"must be built, but npm is not installed; install Node\.js 20 or newer"
     ):
         web.built(Steps(), tmp_path)
 

@@ -146,11 +146,11 @@ def test_settings_that_make_no_sense(generator):
         message = f"temperature={temperature} must be a finite number above 0"
         with pytest.raises(ValueError, match=message):
             generator.sample([""], seed=1, temperature=temperature)
-    with pytest.raises(ValueError, match="top_k=-1 must be a whole number from 0"):
+    with pytest.raises(ValueError, match="top_k=-1 must be a whole number of at least 0"):
         generator.sample([""], seed=1, top_k=-1)
-    with pytest.raises(ValueError, match="seed=-1 must be a whole number from 0"):
+    with pytest.raises(ValueError, match="seed=-1 must be a whole number of at least 0"):
         generator.sample([""], seed=-1)
-    with pytest.raises(ValueError, match="batch_size=-1 must be a whole number from 1"):
+    with pytest.raises(ValueError, match="batch_size=-1 must be a whole number of at least 1"):
         generator.complete([""], batch_size=-1)
 
 

@@ -211,7 +211,7 @@ def test_a_capacity_may_be_an_integer_of_any_type():
 @pytest.mark.parametrize("beam_size", [0, -1, 1.5, None])
 def test_a_beam_size_that_is_no_whole_number_from_1_is_refused(beam_size):
     tree = Tree(sentences=1, vocab_size=4, depth=2)
-    message = f"^beam_size={beam_size} must be a whole number from 1$"
+    message = f"^beam_size={beam_size} must be a whole number of at least 1$"
     with pytest.raises(ValueError, match=message):
         beam_search(tree, tree.state([0]), tf.constant([2]), beam_size=beam_size)
 
@@ -241,11 +241,11 @@ def test_invalid_length_penalties_of_beam_search_are_refused(settings, message):
         ({"temperature": "a"}, "temperature=a must be a finite number above 0; .* greedy search"),
         ({"top_p": 0.0}, "top_p=0.0 must be above 0 and at most 1"),
         ({"top_p": 1.5}, "top_p=1.5 must be above 0 and at most 1"),
-        ({"top_k": -1}, "top_k=-1 must be a whole number from 0"),
-        ({"top_k": 1.5}, "top_k=1.5 must be a whole number from 0"),
-        ({"seed": -1}, "seed=-1 must be a whole number from 0"),
+        ({"top_k": -1}, "top_k=-1 must be a whole number of at least 0"),
+        ({"top_k": 1.5}, "top_k=1.5 must be a whole number of at least 0"),
+        ({"seed": -1}, "seed=-1 must be a whole number of at least 0"),
         ({"seed": 2**31}, "seed=2147483648 must be at most 2147483647"),
-        ({"seed": 1.5}, "seed=1.5 must be a whole number from 0"),
+        ({"seed": 1.5}, "seed=1.5 must be a whole number of at least 0"),
     ],
 )
 def test_invalid_settings_of_sample_are_refused(settings, message):

@@ -179,7 +179,7 @@ def test_sampling_follows_its_seed_and_its_temperature(translator, sentences):
 
 def test_settings_that_make_no_sense(translator):
     for beam_size in (0, 2.5):
-        message = f"beam_size={beam_size} must be a whole number from 1"
+        message = f"beam_size={beam_size} must be a whole number of at least 1"
         with pytest.raises(ValueError, match=message):
             translator.translate(["Hello."], beam_size=beam_size)
     with pytest.raises(ValueError, match="length_penalty=nan must be a number from 0 on"):
@@ -271,7 +271,9 @@ def test_encoded_sentences_are_counted_by_the_caller_and_translated_alike(untrai
 @pytest.mark.parametrize("verb", ["n_best", "sample"])
 def test_a_batch_has_a_whole_number_of_sentences(translator, verb, batch_size):
     settings = {"seed": 1} if verb == "sample" else {}
-    with pytest.raises(ValueError, match=f"^batch_size={batch_size} must be a whole number from 1"):
+    with pytest.raises(
+        ValueError, match=f"^batch_size={batch_size} must be a whole number of at least 1"
+    ):
         getattr(translator, verb)(["a"], batch_size=batch_size, **settings)
 
 

@@ -136,7 +136,7 @@ def test_shards_without_sample_weights_are_refused():
 @pytest.mark.parametrize("shards", [0, -1, 1.5, None])
 def test_shards_that_are_no_whole_number_from_1_are_refused(shards):
     model = language_model()
-    with pytest.raises(ValueError, match=f"^shards={shards} must be a whole number from 1$"):
+    with pytest.raises(ValueError, match=f"^shards={shards} must be a whole number of at least 1$"):
         model.shards = shards
     model.shards = np.int64(2)
     assert (type(model.shards), model.shards) == (int, 2)

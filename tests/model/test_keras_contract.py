@@ -161,7 +161,7 @@ TOO_SMALL = [
 @pytest.mark.parametrize(("name", "size"), TOO_SMALL)
 @pytest.mark.parametrize("value", [0, -2, 2.5])
 def test_a_size_that_is_no_whole_number_from_1_is_refused_by_its_name(name, size, value):
-    with pytest.raises(ValueError, match=f"^{size}={value} must be a whole number from 1$"):
+    with pytest.raises(ValueError, match=f"^{size}={value} must be a whole number of at least 1$"):
         made(name, **{size: value})
 
 

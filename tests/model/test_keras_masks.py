@@ -166,7 +166,7 @@ def test_masks_of_symbolic_ids_are_those_of_real_ids():
 
 
 def test_an_unknown_length_is_refused():
-    with pytest.raises(ValueError, match="queries=None is no length; pass the token ids"):
+    with pytest.raises(ValueError, match="queries=None is not a length; pass the token ids"):
         look_ahead_mask(None)
 
 

@@ -61,7 +61,7 @@ def test_ids_in_a_list_have_the_mask_of_their_number():
 
 @pytest.mark.parametrize("settings", [{"keys": 5}, {"position": 3}])
 def test_ids_have_no_other_keys_and_no_position(settings):
-    with pytest.raises(ValueError, match="keys and position do not go with token ids"):
+    with pytest.raises(ValueError, match="keys and position cannot be combined with token ids"):
         look_ahead_mask([[7, 5]], **settings)
 
 

@@ -90,7 +90,7 @@ def test_without_a_manifest_a_damaged_file_is_still_one_line(export, capsys, nam
     [
         ("{", "manifest.json cannot be read"),
         ("[" * 100_000, "manifest.json cannot be read"),
-        ("[]", "must hold a JSON object"),
+        ("[]", "must contain a JSON object"),
     ],
 )
 def test_a_manifest_of_another_form_is_refused(export, capsys, text, message):
@@ -101,9 +101,9 @@ def test_a_manifest_of_another_form_is_refused(export, capsys, text, message):
 @pytest.mark.parametrize(
     ("manifest", "message"),
     [
-        ({}, "has no table `digests`"),
-        ({"digests": 7}, "has no table `digests`"),
-        ({"digests": {}}, "has no table `digests`"),
+        ({}, "has no object `digests`"),
+        ({"digests": 7}, "has no object `digests`"),
+        ({"digests": {}}, "has no object `digests`"),
         ({"digests": {"saved_model.pb": 7}}, "is not the file that was exported"),
         ({"digests": {"../../x": "0"}}, "outside its folder"),
         ({"digests": {"/dev/zero": "0"}}, "outside its folder"),

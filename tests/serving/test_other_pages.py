@@ -50,7 +50,7 @@ def test_a_foreign_host_is_refused(server, method, path, host):
     response = answer_to(server, method, path, Host=host)
     assert response.status == 403
     assert (
-        "is not this server's name; allow it with --allow-host"
+        "is not a name of this server; allow it with --allow-host"
         in json.loads(response.text)["error"]
     )
 
@@ -76,7 +76,7 @@ def test_an_address_and_localhost_are_no_foreign_host(server, host):
 def test_a_post_of_another_sites_page_is_refused(server, headers):
     response = answer_to(server, "POST", "/v1/models/echo:predict", **headers)
     assert response.status == 403
-    assert "a page of another site may not send requests" in json.loads(response.text)["error"]
+    assert "a page from another site must not send requests" in json.loads(response.text)["error"]
 
 
 def test_the_own_page_a_program_and_a_link_are_answered(server):

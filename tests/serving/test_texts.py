@@ -138,7 +138,7 @@ def test_a_mistake_within_a_stream_is_its_last_event(caplog):
 
     status, answer = stream_of(pieces)
     assert status == 200
-    message = {"error": "the server has made a mistake; its log says which"}
+    message = {"error": "internal error; see the server's log"}
     assert events(answer)[-1] == ("error", message)
     assert "a mistake" in caplog.text
 
@@ -150,7 +150,7 @@ def test_a_mistake_before_a_stream_is_answered_with_500(caplog):
 
     status, answer = stream_of(pieces)
     assert status == 500
-    assert "the server has made a mistake" in json.loads(answer)["error"]
+    assert "internal error" in json.loads(answer)["error"]
 
 
 def test_the_work_for_a_client_that_has_gone_is_given_up():
@@ -436,7 +436,7 @@ def test_keys_are_asked_for_where_there_are_some(tmp_path):
     found = with_client(scenario, model, keys=read_keys(tmp_path / "keys"))
     assert found == ([403] * 7, [200] * 5, True)
     (tmp_path / "none").write_text("\n")
-    with pytest.raises(ValueError, match="has no key; write one a line"):
+    with pytest.raises(ValueError, match="contains no key; write one key per line"):
         read_keys(tmp_path / "none")
     with pytest.raises(ValueError, match="/dev/zero is not a regular file; use a regular file"):
         read_keys("/dev/zero")

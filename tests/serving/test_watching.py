@@ -130,6 +130,6 @@ def test_names_that_cannot_be_served_are_refused(tmp_path, capsys):
         assert main(["serve", *map(str, arguments)]) == 2
         return capsys.readouterr().err
 
-    assert "two models have the name 'same'; name one of them otherwise" in refused(same, other)
-    assert "hold neither a slash nor a colon" in refused(f"a:b={same}")
+    assert "two models have the name 'same'; rename one of them" in refused(same, other)
+    assert "without slashes and colons" in refused(f"a:b={same}")
     assert "nowhere is neither a run directory" in refused(f"en-de={tmp_path / 'nowhere'}")

@@ -76,7 +76,7 @@ def test_a_recipe_for_one_device_is_trained_by_several_workers(cluster, monkeypa
 
 def test_another_run_is_not_continued(cluster, tmp_path):
     (tmp_path / "config.json").touch()
-    with pytest.raises(FileExistsError, match="already holds a run; add --resume"):
+    with pytest.raises(FileExistsError, match="already contains a run; add --resume"):
         training.train_on_ray("local", 2, CONFIG, str(tmp_path))
 
 

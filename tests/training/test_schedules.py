@@ -92,7 +92,7 @@ def test_an_optimizer_takes_its_first_step_at_the_schedules_first_rate():
 
 @pytest.mark.parametrize("size", ["d_model", "warmup_steps"])
 def test_a_schedule_without_a_width_or_a_warmup_is_refused(size):
-    with pytest.raises(ValueError, match=f"^{size}=0 must be a whole number from 1$"):
+    with pytest.raises(ValueError, match=f"^{size}=0 must be a whole number of at least 1$"):
         WarmupSchedule(**{"d_model": 8, "warmup_steps": 4} | {size: 0})
 
 
@@ -101,8 +101,8 @@ def test_a_schedule_without_a_width_or_a_warmup_is_refused(size):
     [
         ({"peak": -0.01}, "peak=-0.01 must be at least 0 and finite"),
         ({"peak": "high"}, "peak='high' is of type str; pass a number"),
-        ({"warmup_steps": -5}, "warmup_steps=-5 must be a whole number from 0"),
-        ({"total_steps": 10.5}, "total_steps=10.5 must be a whole number from 1"),
+        ({"warmup_steps": -5}, "warmup_steps=-5 must be a whole number of at least 0"),
+        ({"total_steps": 10.5}, "total_steps=10.5 must be a whole number of at least 1"),
     ],
 )
 def test_a_linear_schedule_that_would_climb_the_loss_is_refused(arguments, message):

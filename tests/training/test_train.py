@@ -724,7 +724,7 @@ def test_no_bleu_at_all_is_worth_a_warning(printed):
     [
         (
             lambda run: (run / "config.json").write_text("{}"),
-            r"already holds a run; add --resume \(in Python resume=True\) to continue it",
+            r"already contains a run; add --resume \(in Python resume=True\) to continue it",
         ),
         (
             lambda run: (run / "notes.txt").write_text("mine"),
@@ -752,7 +752,7 @@ def test_a_recipe_without_text_is_told_what_to_give(corpus, tmp_path):
     values = config_for(corpus).to_dict()
     values["data"]["valid"] = ""
     with pytest.raises(
-        ValueError, match=r"the recipe names no data.valid; name a file for each side, FILE.tsv"
+        ValueError, match=r"the recipe has no data.valid; set it to a file per side, FILE.tsv"
     ):
         train(Config.from_dict(values), tmp_path / "run", report=silent)
 

@@ -1,4 +1,4 @@
-"""Checkpoints of other toolkits, made into ordinary run directories.
+"""Import other toolkits' checkpoints as ordinary run directories.
 
-Also the reverse: writing a run as a checkpoint of Marian or Hugging Face.
+Also export a run as a Marian or Hugging Face checkpoint.
 """

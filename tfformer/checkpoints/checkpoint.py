@@ -1,6 +1,6 @@
-"""A foreign checkpoint, read and understood.
+"""The representation of another toolkit's checkpoint in memory.
 
-It is the hand-over between a format and the run directory.
+It is the interface between the readers of formats and the writer of run directories.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,15 +20,15 @@ POSITION_CHOICES = ("auto", "marian", "hf")
 
 
 class Choices(NamedTuple):
-    """The choices of the caller about what a checkpoint leaves open."""
+    """The caller's choices for settings that a checkpoint does not determine."""
 
     positions: str = "auto"  # the table of positions and the search, one of `POSITION_CHOICES`
-    # The rules by which a text is prepared before SentencePiece, one of `REWRITES`
+    # The text normalisation before SentencePiece, a key of `REWRITES`
     normalize: str = "none"
-    # The language that a multilingual model is to translate from
+    # The source language of a multilingual model
     source_language: str | None = None
-    target_language: str | None = None  # the language that it is to translate into
-    # The path of a text to whose pieces the vocabulary is cut; None for all pieces
+    target_language: str | None = None  # its target language
+    # The path of a text; only the pieces that occur in it are kept. None keeps all pieces
     trim: str | None = None
 
     def check(self) -> None:
@@ -49,9 +49,9 @@ class Vocabulary:
     """One side's tokens, in the foreign order."""
 
     pieces: list[str]  # the token of each foreign id
-    model: bytes  # the bytes of the SentencePiece model that cuts this side's text
-    order: RowOrder  # the rows of this package
-    prefix: str | None = None  # the token of a language, with which every sentence begins, or None
+    model: bytes  # the bytes of the SentencePiece model for this side
+    order: RowOrder  # how the rows are ordered in this package
+    prefix: str | None = None  # the language token that begins every sentence, or None
     languages: Sequence[str] = ()  # the tokens of all languages that may be the prefix
 
 
@@ -63,22 +63,22 @@ class Checkpoint:
     # Place -> array; kernels as (inputs, outputs), tables in the foreign order
     tensors: dict[Place, np.ndarray]
     source: Vocabulary  # the source's vocabulary
-    target: Vocabulary  # the target's vocabulary; the same object if both have one segmentation too
+    target: Vocabulary  # the target's vocabulary; the source's object if both are the same
     shares_vocabulary: bool  # whether both sides have the same tokens with the same ids
     decoding: DecodingConfig  # the search
     max_length: int  # the longest source, in tokens with the end
-    languages: list[str] | None  # source and target, where the checkpoint names them
+    languages: list[str] | None  # source and target, if the checkpoint names them
     family: str  # "hugging_face", "marian" or "m2m100"
     names: Mapping[Place, str]  # place -> the foreign name, for messages
-    # What the way back needs: the foreign configuration, plain JSON
+    # What is needed to write the checkpoint again: the foreign configuration, plain JSON
     details: dict[str, Any] = field(default_factory=dict)
-    rewrites: Rewrites = ()  # what a text goes through before SentencePiece
+    rewrites: Rewrites = ()  # the rewrites applied before SentencePiece
     # Origin, licence and digests of the files
     provenance: dict[str, Any] = field(default_factory=dict)
 
 
 def check_tensors(checkpoint: Checkpoint) -> None:
-    """Raise ValueError unless every tensor is present and has its shape; read no number."""
+    """Raise ValueError unless every tensor is present with the right shape; values are not read."""
     names = checkpoint.names
     wanted: dict[Place, tuple[int, ...]] = dict(shapes(checkpoint.model).items())
     wanted.update(table_shapes(checkpoint).items())
@@ -87,7 +87,10 @@ def check_tensors(checkpoint: Checkpoint) -> None:
         if tensor is None:
             raise ValueError(f"the tensor {names[place]} is missing; copy the checkpoint again")
         if tensor.dtype.name not in FLOAT_DTYPES:
-            raise ValueError(f"the tensor {names[place]} holds {tensor.dtype}, not float numbers")
+            raise ValueError(
+                f"the tensor {names[place]} has dtype {tensor.dtype}, which is not floating point; "
+                "use a float checkpoint"
+            )
         if tensor.shape != shape:
             raise ValueError(
                 f"the tensor {names[place]} has the shape {tensor.shape}, but the configuration "
@@ -96,10 +99,12 @@ def check_tensors(checkpoint: Checkpoint) -> None:
 
 
 def check_finite(tensor: np.ndarray, name: str) -> None:
-    """Raise FloatingPointError for a number that is not finite in float32."""
-    lowest, highest = float(tensor.min()), float(tensor.max())  # not a number if one is
+    """Raise FloatingPointError if a value is not finite in float32."""
+    lowest, highest = float(tensor.min()), float(tensor.max())  # NaN if any value is NaN
     if not -LARGEST <= lowest <= highest <= LARGEST:
-        raise FloatingPointError(f"the tensor {name} holds a number that is not finite in float32")
+        raise FloatingPointError(
+            f"the tensor {name} contains a value that is not finite in float32"
+        )
 
 
 def table_shapes(checkpoint: Checkpoint) -> dict[Table, tuple[int, ...]]:

@@ -28,32 +28,33 @@ from tfformer.version import __version__
 def write_checkpoint(
     run: str | Path, output: str | Path, name: str, *, progress: TextIO | None = None
 ) -> Path:
-    """Write a run as a checkpoint that Transformers, or Marian, loads; return its folder.
+    """Write a run as a checkpoint that Transformers or Marian can load; return its folder.
 
     Args:
-        run: The run directory of a finished translation model. Marian takes an imported model
-            alone, fine-tuned or not.
+        run: The run directory of a finished translation model. For Marian it must be an imported
+            model, fine-tuned or not.
         output: The folder of versions, created if it is missing.
-        name: "hugging_face" or "marian". A run that was imported from M2M100 or NLLB becomes a
-            checkpoint for `M2M100ForConditionalGeneration`, any other for `MarianMTModel`.
+        name: "hugging_face" or "marian". With "hugging_face", a run imported from M2M100 or NLLB
+            becomes a checkpoint for `M2M100ForConditionalGeneration`, any other run for
+            `MarianMTModel`.
         progress: A stream for a line about each step, such as `sys.stderr`.
 
     Raises:
-        ValueError: The run is not finished, or the toolkit has no such layers.
+        ValueError: The run is not finished, or has layers that the toolkit does not support.
     """
     opened = Run.open(run)
     opened.check_architecture("encoder-decoder")
     opened.check_finished()
     if "trimmed" in read_record(opened):
         raise ValueError(
-            f"{opened.path} has a trimmed vocabulary, which {name} has no files for; import the "
-            "model without --trim"
+            f"{opened.path} has a trimmed vocabulary, which the format {name} cannot represent; "
+            "import the model without --trim"
         )
     is_multilingual = read_record(opened).get("family") == "m2m100"
     if is_multilingual and name == "marian":
         raise ValueError(
-            f"{opened.path} was imported from a multilingual model, which marian does not have; "
-            "use --format hugging_face"
+            f"{opened.path} was imported from a multilingual model, which the format marian cannot "
+            "represent; use --format hugging_face"
         )
     step = Steps(progress)
     with step(f"loading {run}"):
@@ -93,7 +94,7 @@ def _read_back(folder: Path, run: Run, name: str) -> Checkpoint:
 
 
 def _check_tensors(wanted: Mapping[Place, np.ndarray], stored: Mapping[Place, np.ndarray]) -> None:
-    """Raise ValueError for a number that differs in the written file."""
+    """Raise ValueError if a value in the written file differs."""
     for place, tensor in wanted.items():
         if stored[place].dtype != tensor.dtype or not np.array_equal(stored[place], tensor):
-            raise ValueError(f"{place} was not written as it is; what was written is not kept")
+            raise ValueError(f"{place} was not written correctly; the export was discarded")

@@ -1,6 +1,6 @@
-"""Read files that a stranger may have written: JSON objects and zips, within bounds.
+"""Read untrusted files, JSON objects and zips, with limits on their size.
 
-Every fault of a file is a ValueError of one line that names the file.
+Every fault in a file raises a one-line ValueError that names the file.
 """
 
 import errno
@@ -18,25 +18,25 @@ from pathlib import Path
 from typing import Any
 
 HALF = re.compile(r"\\u[dD][89a-fA-F]")  # half of a surrogate pair
-MAX_JSON_BYTES = 256 * 1024**2  # a vocabulary of two million pieces has 60 MB
-MAX_ZIP_BYTES = 32 * 1024**3  # all files together; the largest models of OPUS have 4 GB
+MAX_JSON_BYTES = 256 * 1024**2  # a vocabulary of two million pieces takes 60 MB
+MAX_ZIP_BYTES = 32 * 1024**3  # all files together; the largest OPUS models take 4 GB
 MAX_ZIP_FILES = 1_000
-MAX_RATIO = 100  # no member of a checkpoint is compressed so well
+MAX_RATIO = 100  # no file in a checkpoint compresses this well
 SMALL = 1024**2
 LOCAL_HEADER = 30  # bytes of a zip's header before a member, without its name
-DAMAGE = (  # errors of the readers of zips, arrays and pickles for malformed content
+DAMAGE = (  # errors that the readers of zips, arrays and pickles raise for malformed content
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, RuntimeError),
     *(LookupError, TypeError, AttributeError, SyntaxError, OverflowError, MemoryError),
     UnicodeDecodeError,
 )
-DAMAGE_NUMBERS = (None, errno.EINVAL)  # errno of bzip2's errors, and of an offset before the file
+DAMAGE_NUMBERS = (None, errno.EINVAL)  # errno of bzip2's errors, and of a negative offset
 
 
 @contextmanager
 def naming_damage(path: Path) -> Iterator[None]:
-    """Raise a ValueError that names the file for every error that a damaged file causes.
+    """Turn every error that a damaged file causes into a ValueError that names the file.
 
-    Errors of the system, such as a full disk or a missing right, pass unchanged.
+    System errors, such as a full disk or missing permissions, are raised unchanged.
     """
     try:
         yield
@@ -56,7 +56,7 @@ def naming_damage(path: Path) -> Iterator[None]:
 
 @contextmanager
 def told_by_keys(file: Path, keys: Mapping[str, str]) -> Iterator[None]:
-    """Name a setting of the recipe that the block refuses by its key in a checkpoint's file.
+    """In errors about recipe settings, name the checkpoint's file and key instead.
 
     `keys` maps the recipe's setting, without its section, to the file's key.
 
@@ -81,23 +81,25 @@ def told_by_keys(file: Path, keys: Mapping[str, str]) -> Iterator[None]:
 def read_object(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file of UTF-8 text.
 
-    ValueError: the file is missing or too large, is not JSON, contains something else than an
-    object or half a surrogate pair, or names a key twice.
+    It raises ValueError if the file is missing, too large or not JSON, or if it contains anything
+    but an object, half a surrogate pair, or a repeated key.
     """
     if not path.is_file():
         raise ValueError(f"{path} is missing; copy the whole folder of the checkpoint")
     if path.stat().st_size > MAX_JSON_BYTES:
-        raise ValueError(f"{path} has more than {MAX_JSON_BYTES:,} bytes; use a checkpoint's file")
+        raise ValueError(
+            f"{path} has more than {MAX_JSON_BYTES:,} bytes; check that it is a checkpoint's file"
+        )
     try:
         text = path.read_bytes().decode("utf-8")
         values = json.loads(text, object_pairs_hook=_without_doubles)
         if HALF.search(text):
-            json.dumps(values, ensure_ascii=False).encode("utf-8")  # fails for a half alone
-    except (ValueError, RecursionError) as error:  # also a number of more digits than Python reads
+            json.dumps(values, ensure_ascii=False).encode("utf-8")  # fails for a lone surrogate
+    except (ValueError, RecursionError) as error:  # or an integer has too many digits
         reason = str(error).splitlines()[0][:100]
         raise ValueError(f"{path} is not JSON ({reason}); copy the file again") from None
     if not isinstance(values, dict):
-        raise ValueError(f"{path} must hold a JSON object, not a {type(values).__name__}")
+        raise ValueError(f"{path} must contain a JSON object, not a {type(values).__name__}")
     return values
 
 
@@ -122,7 +124,7 @@ def write_object(path: Path, values: Mapping[str, object]) -> None:
 
 
 def is_zip(path: Path) -> bool:
-    """Tell by its first bytes whether a path, which may not exist, is a zip file."""
+    """Return whether a file exists and its first bytes are those of a zip."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -130,10 +132,11 @@ def is_zip(path: Path) -> bool:
 
 
 def unpack(path: Path, folder: Path) -> None:
-    """Write the files of a zip, such as OPUS distributes, into a new folder.
+    """Unpack a zip, such as OPUS distributes, into a new folder.
 
-    A stranger's zip may name paths outside the folder, links, or files of terabytes. Only plain
-    files of a bounded size without a folder in their name are written; ValueError for others.
+    An untrusted zip may contain paths outside the folder, links, or terabytes of data. It raises
+    ValueError unless the zip contains only plain files of limited size, without folders in their
+    names.
     """
     with naming_damage(path), zipfile.ZipFile(path) as archive:
         _check_plain_files(archive.infolist())
@@ -145,32 +148,34 @@ def unpack(path: Path, folder: Path) -> None:
 
 
 def _check_plain_files(entries: list[zipfile.ZipInfo]) -> None:
-    """Raise ValueError for more than a model, and for members that are no plain files."""
+    """Raise ValueError if the zip is larger than any model or a member is not a plain file."""
     if len(entries) > MAX_ZIP_FILES:
         raise ValueError(
-            f"it holds {len(entries):,} files; use a model, which has at most {MAX_ZIP_FILES:,}"
+            f"it contains {len(entries):,} files, but a model has at most {MAX_ZIP_FILES:,}; use a "
+            "model's zip"
         )
     size = sum(entry.file_size for entry in entries)
     if size > MAX_ZIP_BYTES:
         raise ValueError(
-            f"it unpacks to {size:,} bytes; use a model, which has at most {MAX_ZIP_BYTES:,}"
+            f"it unpacks to {size:,} bytes, but a model has at most {MAX_ZIP_BYTES:,}; use a "
+            "model's zip"
         )
     for entry in entries:
         name = entry.filename
         if Path(name).name != name or "\\" in name or name in ("", ".", ".."):
-            raise ValueError(f"{name[:80]!r} is no plain name of a file; use the published zip")
+            raise ValueError(f"{name[:80]!r} is not a plain file name; use the published zip")
         if stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG):
             raise ValueError(f"{name[:80]!r} is a link or a device; use the published zip")
 
 
 def check_members(archive: zipfile.ZipFile) -> None:
-    """Raise ValueError for a zip with a member that is damaged, doubled or compressed too well.
+    """Raise ValueError for a zip with a damaged, duplicate or suspiciously compressed member.
 
-    Every member is read, a part at a time.
+    Every member is read, one block at a time.
     """
     names = archive.namelist()
     if len(set(names)) < len(names):
-        raise ValueError("it names a member twice")
+        raise ValueError("it contains two members with the same name")
     for entry in archive.infolist():
         if entry.file_size > max(SMALL, MAX_RATIO * entry.compress_size):
             raise ValueError(f"{entry.filename[:80]} is compressed more than {MAX_RATIO} times")
@@ -180,13 +185,13 @@ def check_members(archive: zipfile.ZipFile) -> None:
 
 
 def member_offset(path: Path, entry: zipfile.ZipInfo) -> int | None:
-    """Return the offset of a zip's member in the zip; None if the member is compressed."""
+    """Return the offset of a member's data in the zip; None if it is compressed."""
     if entry.compress_type != zipfile.ZIP_STORED:
         return None
     with path.open("rb") as file:
         file.seek(entry.header_offset)
         header = file.read(LOCAL_HEADER)
     if len(header) < LOCAL_HEADER or header[:4] != b"PK\3\4":
-        raise ValueError("a member of it has no header")
+        raise ValueError("one of its members has no header")
     name_length, extra_length = struct.unpack("<2H", header[26:])
     return entry.header_offset + LOCAL_HEADER + name_length + extra_length

@@ -1,4 +1,4 @@
-"""A run in the order of another toolkit, for the writers of that toolkit's files."""
+"""A run's tensors in another toolkit's order, for the writers of that toolkit's files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 class Foreign:
     """A run's tensors and vocabularies as they were before it was imported.
 
-    `tensors` has kernels as (inputs, outputs) and tables in the foreign order, in float16 if they
-    were imported in float16 and have not changed. `record` is the object of imported.json, empty
-    for a run that was trained here.
+    `tensors` contains kernels as (inputs, outputs) and tables in the foreign order, in float16 if
+    they were imported in float16 and have not changed since. `record` is the content of
+    imported.json; empty for a run that was trained here.
     """
 
     tensors: dict[Place, np.ndarray]
@@ -40,15 +40,15 @@ class Foreign:
 
 
 def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
-    """Return a run's tensors and vocabularies in the order that it was imported with.
+    """Return a run's tensors and vocabularies in the order in which they were imported.
 
-    If the run has padding and begins a translation with a vector of no token, as after a training,
-    that vector becomes the last row of the target. `with_pad` tells whether the foreign vocabulary
-    has padding: it is added as the last row of the smaller vocabulary, or removed.
+    If the run has padding, and its start vector is not the vector of any token, as after training,
+    the start vector becomes the last row of the target. `with_pad` states whether the foreign
+    vocabulary has padding: it is added as the last row of the smaller vocabulary, or removed.
     """
     record = read_record(run)
     sizes = [len(record.get(name, {}).get("pieces", ())) for name in ("source", "target")]
-    places = with_pad, min(sizes)  # transformers has one id for both sides' padding
+    places = with_pad, min(sizes)  # Transformers uses one padding id for both sides
     sides = [_side(run, record, name, *places) for name in ("source", "target")]
     shared = sides[0].pieces == sides[1].pieces
     if with_pad and _begins_with_its_own(model, sides[1].order):
@@ -73,10 +73,10 @@ def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
 
 
 def in_halves(tensors: dict[Place, np.ndarray]) -> dict[Place, np.ndarray]:
-    """Return the tensors of the same model with all sines before all cosines.
+    """Return the tensors of an equivalent model with all sines before all cosines.
 
-    The positions alone decide the order of the d_model dimensions, so every matrix gets its rows
-    or columns in another order, and the model computes the same.
+    Only the positional encodings fix the order of the d_model dimensions, so permuting the rows or
+    columns of every matrix gives an equivalent model.
     """
     halves: dict[Place, np.ndarray] = {}
     for place, tensor in tensors.items():
@@ -123,7 +123,7 @@ def _vocabulary(pieces: list[str], rows: Sequence[int | None], model: bytes) -> 
 
 
 def _begins_with_its_own(model: Transformer, order: RowOrder) -> bool:
-    """Whether a translation begins with another vector than its foreign token has."""
+    """Whether the start vector differs from the vector of the foreign start token."""
     table = model.target_embedding.table()
     start = order.rows[START_ID]
     same = [here for here, row in enumerate(order.rows) if row == start and here != PAD_ID]
@@ -131,16 +131,16 @@ def _begins_with_its_own(model: Transformer, order: RowOrder) -> bool:
 
 
 def _with_start(side: Vocabulary, token: str) -> Vocabulary:
-    """Return a side with a row for the start behind all others."""
+    """Return a side with a row for the start token added at the end."""
     rows = list(side.order.rows)
     rows[START_ID] = len(side.pieces)
     return _vocabulary([*side.pieces, token], rows, side.model)
 
 
 def _set_bias_of_padding(bias: np.ndarray, record: dict[str, Any], order: RowOrder) -> None:
-    """Give padding, and a start that is padding, the bias of the checkpoint.
+    """Restore the checkpoint's bias for padding, and for the start token if it is padding.
 
-    This package's own bias keeps them from being generated.
+    This package's own bias prevents them from being generated.
     """
     if record:
         pad = order.rows[PAD_ID]
@@ -151,9 +151,9 @@ def _set_bias_of_padding(bias: np.ndarray, record: dict[str, Any], order: RowOrd
 def _in_first_dtype(
     tensors: dict[Place, np.ndarray], record: dict[str, Any]
 ) -> dict[Place, np.ndarray]:
-    """Return tensors in float16 that were imported in it.
+    """Return the tensors in float16 if they were imported in float16.
 
-    If one of them has changed since, all are returned unchanged.
+    If any of them has changed since, all are returned in their current dtype.
     """
     half = record.get("half", ())
     narrow = {

@@ -1,7 +1,7 @@
-"""Bring a foreign checkpoint in, as a run directory.
+"""Import another toolkit's checkpoint as a run directory.
 
-The checkpoint is read and checked before TensorFlow is loaded, so that a mistake is answered at
-once; then it is written as a run (`tfformer/checkpoints/run_writer.py`).
+The checkpoint is read and checked before TensorFlow is loaded, so that mistakes are reported
+immediately; then it is written as a run (`tfformer/checkpoints/run_writer.py`).
 """
 
 import dataclasses
@@ -35,30 +35,29 @@ def import_model(
     """Write another toolkit's translation model as a run directory.
 
     Args:
-        path: The folder of a Marian, M2M100 or NLLB checkpoint of Hugging Face, or of a model of
-            Marian itself, or the zip of one; or the name of such a model on the Hugging Face hub,
-            as "Helsinki-NLP/opus-mt-en-de", which is downloaded.
-        run_dir: The new run; must be new or empty.
-        positions: The table of positions, and the beam: "marian" as marian-decoder has them, "hf"
-            as Transformers and CTranslate2 decode, "auto" as the toolkit of the format does. A
-            pre-norm model of Marian decodes as it was trained, but with "marian" as marian-decoder
-            does.
-        normalize: "opus-mt" for the rules of punctuation and blanks by which OPUS-MT prepares a
-            text before SentencePiece, "none" for none, as Transformers.
-        source_language: The language that the run of a multilingual model (M2M100, NLLB)
-            translates from unless told otherwise, such as "en" or "eng_Latn".
-        target_language: The language that it translates into.
-        revision: The branch, tag or commit of a model of the hub; None for `main`.
-        trim: The path of a text in both languages, to whose pieces the vocabulary is cut. Sentences
-            whose pieces remain, and whose translation's pieces remain, are translated as before.
+        path: The folder or zip of a Hugging Face checkpoint (Marian, M2M100 or NLLB) or of a model
+            in Marian's own format; or the name of such a model on the Hugging Face hub, such as
+            "Helsinki-NLP/opus-mt-en-de", which is downloaded.
+        run_dir: The new run's folder; must be missing or empty.
+        positions: The table of positions and the search: "marian" as in marian-decoder, "hf" as in
+            Transformers and CTranslate2, "auto" as in the toolkit of the format. A pre-norm Marian
+            model is computed as it was trained, or with "marian" as marian-decoder computes it.
+        normalize: "opus-mt" normalises punctuation and spaces before SentencePiece as OPUS-MT does;
+            "none" does not, as in Transformers.
+        source_language: The default source language of a multilingual model (M2M100, NLLB), such as
+            "en" or "eng_Latn".
+        target_language: The default target language.
+        revision: The branch, tag or commit of a model on the hub; None for `main`.
+        trim: The path of a text in both languages; only the pieces that occur in it are kept.
+            Sentences are translated as before if all pieces of source and translation are kept.
 
     Returns:
-        The run directory, for `Translator.load` and everything else that takes a run.
+        The run directory, for `Translator.load` and everything else that reads a run.
 
     Raises:
         FileExistsError: `run_dir` is not empty.
-        ValueError: The checkpoint is damaged, incomplete, or of an unknown kind. Nothing is
-            written then.
+        ValueError: The checkpoint is damaged, incomplete, or of an unknown kind. Nothing is written
+            in this case.
         OSError: The hub cannot be reached, and the model is not in the cache.
 
     Example:
@@ -79,9 +78,9 @@ def import_model(
 def checkpoint_at(
     path: str | Path, run_dir: str | Path, choices: Choices, revision: str | None = None
 ) -> Iterator[Checkpoint]:
-    """Yield a checkpoint, read and checked except for the numbers themselves.
+    """Yield a checkpoint, read and checked except for the values in its tensors.
 
-    A zip is unpacked beside the run for as long as needed. Errors as of `import_model`.
+    A zip is unpacked beside the run while the block runs. Errors are those of `import_model`.
     """
     choices.check()
     _check_run_dir(Path(run_dir))
@@ -94,7 +93,7 @@ def checkpoint_at(
         unpack(folder, unpacked)
         try:
             yield _read(unpacked, folder, choices)
-        except ValueError as error:  # names a file where the user has it
+        except ValueError as error:  # replace the temporary path with the user's
             raise ValueError(str(error).replace(str(unpacked), str(folder))) from error
 
 
@@ -108,15 +107,18 @@ def _check_run_dir(run_dir: Path) -> None:
 
 
 def _found(model: str | Path, revision: str | None) -> Path:
-    """Return the folder or zip of a model, which is downloaded if its name is of the hub."""
+    """Return the folder or zip of a model; download it if the name is of a model on the hub."""
     if is_hub_name(model):
         return fetch_model(str(model), revision)
     if revision is not None:
-        raise ValueError(f"--revision needs a model of the hub, and {model} is none; leave it out")
+        raise ValueError(
+            f"--revision is only for models on the hub, and {model} is not such a model; leave it "
+            "out"
+        )
     path = Path(model)
     if not path.exists():
         raise ValueError(
-            f"{path} is neither a folder nor a zip; a model of the hub is named as "
+            f"{path} is neither a folder nor a zip; name a model on the hub like "
             "Helsinki-NLP/opus-mt-en-de"
         )
     if path.is_file() and path.suffix in WEIGHTS:
@@ -135,7 +137,7 @@ def _read(folder: Path, origin: Path, choices: Choices) -> Checkpoint:
                 choices.source_language or choices.target_language
             ):
                 raise ValueError(
-                    f"{origin} is no multilingual model with tokens of languages; leave out "
+                    f"{origin} is not a multilingual model with language tokens; leave out "
                     "--languages"
                 )
             checkpoint = dataclasses.replace(
@@ -145,6 +147,6 @@ def _read(folder: Path, origin: Path, choices: Choices) -> Checkpoint:
             )
             return checkpoint if choices.trim is None else trimmed(checkpoint, choices.trim)
     raise ValueError(
-        f"{origin} holds no model that can be imported: neither config.json of Hugging Face nor "
-        "an .npz or .bin of Marian"
+        f"{origin} contains no model that can be imported: neither a Hugging Face config.json nor "
+        "a Marian .npz or .bin"
     )

@@ -1,8 +1,8 @@
-"""Write a foreign checkpoint as a run directory, in the order of this package.
+"""Write another toolkit's checkpoint as a run directory, in this package's order.
 
-Three rows of a vocabulary decide how everything else works: padding, start and end. They get the
-ids that they have in every run (`tfformer/checkpoints/vocabulary.py`), and the bias of padding and
-start is so low that they are never generated. So search, masks and exports know of no import.
+Padding, start and end get the ids that they have in every run
+(`tfformer/checkpoints/vocabulary.py`), and the bias of padding and start is so low that they are
+never generated. Search, masks and exports therefore treat an imported run like any other.
 """
 
 from collections.abc import Callable
@@ -32,19 +32,19 @@ from tfformer.run_directory import Run, Tokenizers, new_model
 from tfformer.special_ids import PAD_ID, START_ID
 from tfformer.storage.whole_files import temporary_folder
 
-NEVER = -1e4  # a logit whose probability is exactly 0 in float32, and that bfloat16 can hold
+NEVER = -1e4  # a logit with probability exactly 0 in float32 that bfloat16 can represent
 
 
 def write_run(checkpoint: Checkpoint, run_path: Path) -> Path:
-    """Write a checkpoint as a run directory, whole or not at all.
+    """Write a checkpoint as a run directory, completely or not at all.
 
-    The tensors are taken out of the checkpoint one by one, so that none stays in memory.
-    ValueError: a number is not finite.
+    The tensors are removed from the checkpoint one by one, so that only one is in memory at a time.
+    It raises ValueError if a value is not finite.
     """
     with temporary_folder(run_path.absolute().parent) as temporary:
         try:
             _write(temporary / "run", checkpoint)
-        except FloatingPointError as error:  # seen as late as the numbers are read
+        except FloatingPointError as error:  # detected only when the values are read
             raise ValueError(str(error)) from None
         (temporary / "run").rename(run_path)
     return run_path
@@ -115,10 +115,10 @@ def _described(vocabulary: Vocabulary) -> dict[str, Any]:
 
 
 class StreamedWeights:
-    """The weights of a model that is never built, written one variable at a time.
+    """Writes the weights of a model one variable at a time, without building the model.
 
-    Keras decides the names in a file of weights. They are read from the file of a model that is as
-    deep and has two numbers where this one has hundreds. `tensor_of` is called once for each place.
+    The names in a weights file are Keras' choice, so they are read from the file of a model with
+    the same depth but tiny dimensions. `tensor_of` is called once for each place.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class StreamedWeights:
 
 
 class _NamedBytes(BytesIO):
-    """A file in memory with a name by which Keras knows a file of weights."""
+    """A file in memory with a name that Keras recognises as a weights file."""
 
     def __str__(self) -> str:
         return "memory.weights.h5"

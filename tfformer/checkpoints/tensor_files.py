@@ -1,11 +1,11 @@
-"""Read the tensors of safetensors and of PyTorch's pickles, mapped from their file; no torch.
+"""Read tensors from safetensors files and PyTorch's pickles, memory-mapped and without torch.
 
 A checkpoint may be larger than memory. Each array is a memory map: its pages are read when the
 array is used, and freed when the array is deleted.
 
-A `pytorch_model.bin` is a pickle, which may call any function. `_Unpickler` looks up no name: it
-knows the few that a dictionary of tensors needs, and refuses every other. Layouts
-(torch/serialization.py): a zip file since torch 1.6, and a chain of pickles before.
+A `pytorch_model.bin` is a pickle, which could call any function. `_Unpickler` imports nothing: it
+allows only the few names that a dictionary of tensors needs, and rejects every other name. The
+layout (torch/serialization.py) is a zip file since torch 1.6, and a chain of pickles before.
 """
 
 import io
@@ -39,14 +39,14 @@ LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 def mapped(
     path: Path, dtype: str | type | np.dtype, offset: int, shape: tuple[int, ...]
 ) -> np.ndarray:
-    """Map numbers of a file into memory, read-only, without reading them."""
+    """Map an array in a file into memory, read-only, without reading it."""
     if 0 in shape:
         return np.zeros(shape, dtype)
     return np.memmap(path, dtype, "r", offset=offset, shape=shape)
 
 
 def release(array: np.ndarray) -> None:
-    """Drop the pages of a mapped array from memory; a later use reads them again."""
+    """Release the pages of a mapped array; a later use reads them again."""
     if isinstance(array.base, mmap.mmap):
         array.base.madvise(mmap.MADV_DONTNEED)
 
@@ -55,8 +55,8 @@ def read_safetensors(path: Path) -> dict[str, np.ndarray]:
     """Return the tensors of a `.safetensors` file by their names; bfloat16 becomes float32.
 
     The safetensors library checks that the tensors listed in the header fill the file without gaps.
-    ValueError: the file is truncated or damaged, or contains a scalar or a dtype that is not in
-    `DTYPES`.
+    It raises ValueError if the file is truncated or damaged, or contains a scalar or a dtype that
+    is not in `DTYPES`.
     """
     try:
         with safe_open(path, "numpy") as file:
@@ -90,14 +90,14 @@ def widened(tensor: np.ndarray) -> np.ndarray:
 
 
 def write_safetensors(path: Path, tensors: Mapping[str, np.ndarray]) -> None:
-    """Write tensors of float32 or float16 to one file, whole or not at all."""
+    """Write float32 or float16 tensors to one file, completely or not at all."""
     contiguous = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
     with whole_file(path) as temporary:
         save_file(contiguous, temporary, {"format": "pt"})  # Transformers requires the metadata
 
 
 class _Storage(NamedTuple):
-    """The numbers that one or more tensors view."""
+    """The buffer that one or more tensors view."""
 
     dtype: Any
     key: str
@@ -105,7 +105,7 @@ class _Storage(NamedTuple):
 
 
 class _Tensor(NamedTuple):
-    """A view of a storage; offset and strides count numbers, not bytes."""
+    """A view of a storage; offset and strides count elements, not bytes."""
 
     storage: _Storage
     offset: int
@@ -122,7 +122,7 @@ class _State(dict[str, Any]):
 
 def _rebuilt(storage: object, offset: int, shape: Any, strides: Any, *_: object) -> _Tensor:
     if not isinstance(storage, _Storage):
-        raise ValueError("a tensor of it has no storage; copy the file again")
+        raise ValueError("a tensor in it has no storage; copy the file again")
     return _Tensor(storage, offset, tuple(shape), tuple(strides))
 
 
@@ -142,22 +142,23 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in KNOWN:
             raise ValueError(
-                f"it asks for {module}.{name}, which may run code and was not run; a checkpoint "
-                "needs tensors alone: save model.state_dict()"
+                f"it refers to {module}.{name}, which might run code and was not run; a checkpoint "
+                "must contain only tensors: save model.state_dict()"
             )
         return KNOWN[module, name]
 
     def persistent_load(self, described: Any) -> _Storage:
         kind, dtype, key, _, size = described[:5]
         if kind != "storage" or dtype not in STORAGES.values() or not isinstance(key, str):
-            raise ValueError("it refers to something else than a storage of numbers")
+            raise ValueError("it refers to something other than a tensor storage")
         return _Storage(dtype, key, size)
 
 
 def read_pytorch(path: Path) -> dict[str, np.ndarray]:
     """Return the tensors of a file that `torch.save` wrote, by their names.
 
-    bfloat16 becomes float32. ValueError: the file is damaged, or asks for anything but tensors.
+    bfloat16 becomes float32. It raises ValueError if the file is damaged or contains anything but
+    tensors.
     """
     with naming_damage(path):
         return _read_zip(path) if zipfile.is_zipfile(path) else _read_legacy(path)
@@ -168,7 +169,7 @@ def _read_zip(path: Path) -> dict[str, np.ndarray]:
         check_members(archive)
         names = [name for name in archive.namelist() if name.endswith("/data.pkl")]
         if len(names) != 1:
-            raise ValueError("there is no data.pkl in it; use a file that torch.save wrote")
+            raise ValueError("it contains no data.pkl; use a file that torch.save wrote")
         folder = names[0].removesuffix("data.pkl")
         order = f"{folder}byteorder"
         if order in archive.namelist():
@@ -190,7 +191,7 @@ def _read_legacy(path: Path) -> dict[str, np.ndarray]:
     """Read five pickles (magic number, version, machine, tensors, keys), then the numbers."""
     stream = io.BytesIO(path.read_bytes())
     if _load(stream) != LEGACY_MAGIC:
-        raise ValueError("it is no checkpoint; use a file that torch.save wrote")
+        raise ValueError("it is not a checkpoint; use a file that torch.save wrote")
     _load(stream)
     _check_byte_order(_load(stream).get("little_endian", True))
     tensors = _load(stream)
@@ -228,10 +229,10 @@ def _arrays(tensors: Any, content: Callable[[_Storage], np.ndarray]) -> dict[str
 
 def _only_tensors(tensors: Any) -> dict[str, _Tensor]:
     if not isinstance(tensors, dict) or not tensors:
-        raise ValueError("it holds no dictionary of tensors; save model.state_dict()")
+        raise ValueError("it does not contain a dictionary of tensors; save model.state_dict()")
     for name, tensor in tensors.items():
         if not isinstance(name, str) or not isinstance(tensor, _Tensor):
-            raise ValueError(f"{str(name)[:80]} is no tensor; save model.state_dict() alone")
+            raise ValueError(f"{str(name)[:80]} is not a tensor; save only model.state_dict()")
     return tensors
 
 
@@ -239,11 +240,11 @@ def _view(name: str, tensor: _Tensor, numbers: np.ndarray) -> np.ndarray:
     sizes = [*tensor.shape, *tensor.strides, tensor.offset]
     are_sizes = all(type(size) is int and size >= 0 for size in sizes)
     if not are_sizes or not tensor.shape or len(tensor.shape) != len(tensor.strides):
-        raise ValueError(f"{name} has no proper shape; copy the file again")
+        raise ValueError(f"{name} has an invalid shape; copy the file again")
     steps = zip(tensor.shape, tensor.strides, strict=True)
     last = tensor.offset + sum((size - 1) * stride for size, stride in steps)
     if 0 in tensor.shape or last >= len(numbers):
-        raise ValueError(f"{name} reaches beyond its numbers; copy the file again")
+        raise ValueError(f"{name} extends beyond its storage; copy the file again")
     strides = [stride * numbers.dtype.itemsize for stride in tensor.strides]
     start = numbers[tensor.offset :]
     return widened(np.lib.stride_tricks.as_strided(start, tensor.shape, strides, writeable=False))

@@ -1,17 +1,17 @@
-r"""The rules by which OPUS-MT prepares a text before SentencePiece.
+r"""OPUS-MT's text normalisation before SentencePiece.
 
-The rules are those of `preprocess.sh` beside its models: punctuation of East Asia and curly quotes
-become plain, invisible characters become blanks, and blanks are joined. The wide digit 1 becomes a
-quotation mark: a slip of that file, with which its models were trained.
+The rules are those of the `preprocess.sh` distributed with its models: East Asian punctuation and
+curly quotes become plain, invisible characters become spaces, and repeated spaces are merged. The
+full-width digit 1 becomes a quotation mark: a bug in that file, with which the models were trained.
 
 A rule is a regular expression and its replacement. The expressions mean the same in Python, in RE2
-(TensorFlow) and in JavaScript. So the class `\\p{C}` is written out: the control characters, and
-the format and private characters of Unicode's first 65,536.
+(TensorFlow) and in JavaScript. The class `\\p{C}` is therefore written out: the control characters,
+and the format and private-use characters below U+10000.
 """
 
 Rewrites = tuple[tuple[str, str], ...]
 
-PLAIN = {  # wide or curly characters -> their replacement
+PLAIN = {  # full-width or curly characters -> their replacement
     **{"，、": ",", "”“《》１」「": '"', "∶：": ":", "？": "?", "）": ")", "！": "!", "（": "("},
     **{"；": ";", "０": "0", "２": "2", "３": "3", "４": "4", "５": "5", "６": "6", "７": "7"},
     **{"８": "8", "９": "9", "～": "~", "’": "'", "…": "...", "━": "-", "〈": "<", "〉": ">"},

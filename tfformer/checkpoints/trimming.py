@@ -1,8 +1,8 @@
-"""Cut the vocabulary of a checkpoint to the pieces that a text needs.
+"""Trim a checkpoint's vocabulary to the pieces that occur in a text.
 
-A sentence whose pieces remain is cut into the same pieces as before. A unigram model takes the best
-of all segmentations, and the best remains. BPE merges neighbours by rank, so the pieces that a
-kept piece is merged from are kept, too.
+A sentence whose pieces are all kept is segmented as before. A unigram model chooses the best of all
+segmentations, which is still available. BPE merges neighbours by rank, so the pieces that a kept
+piece is merged from are also kept.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from tfformer.data.sources import read_lines
 from tfformer.data.tokenizers import parse_sentencepiece
 from tfformer.special_ids import START_ID
 
-COVERAGE = 0.98  # least share of the text's pieces; below it, the language differs
+COVERAGE = 0.98  # minimum share of known pieces; below it, the text is in another language
 CHUNK = 10_000  # lines
-NORMAL = 1  # SentencePiece's type of a piece that is text
+NORMAL = 1  # SentencePiece's type for ordinary pieces
 UNIGRAM, BPE = 1, 2  # SentencePiece's types of models
 
 
 def trim(checkpoint: Checkpoint, text: str) -> Checkpoint:
-    """Return the checkpoint with the vocabulary of a text, which has both languages in its lines.
+    """Return the checkpoint with the vocabulary of a text whose lines are in both languages.
 
-    The special tokens, the codes of languages, and the tokens of the checkpoint's two languages
-    remain. Provenance tells the sizes and the coverage under "trimmed". ValueError: the text is
-    empty, or less than `COVERAGE` of its pieces are in the vocabulary.
+    The special tokens, the language codes, and the tokens of the checkpoint's two languages are
+    kept. The sizes and the coverage are recorded in the provenance under "trimmed". It raises
+    ValueError if the text is empty, or if less than `COVERAGE` of its pieces are in the vocabulary.
     """
     sides = [checkpoint.source, checkpoint.target]
     needed, coverage = _needed_pieces(sides, checkpoint.rewrites, text)
@@ -64,7 +64,7 @@ def trim(checkpoint: Checkpoint, text: str) -> Checkpoint:
 
 
 def _with_ids(model: ModelConfig, before: RowOrder, after: RowOrder) -> ModelConfig:
-    """Return a model whose rules have the ids after a cut, without words that cannot occur."""
+    """Return a model whose rules use the new ids, without words that can no longer occur."""
     here = {row: number for number, row in enumerate(after.rows) if number != START_ID}
     ids = {number: here[row] for number, row in enumerate(before.rows) if row in here}
     ids[START_ID] = START_ID
@@ -78,9 +78,9 @@ def _with_ids(model: ModelConfig, before: RowOrder, after: RowOrder) -> ModelCon
 def _needed_pieces(
     sides: list[Vocabulary], rewrites: Rewrites, text: str
 ) -> tuple[list[set[str]], float]:
-    """Return the pieces that each side cuts a text into, and the share of known pieces.
+    """Return the pieces of a text on each side, and the share of known pieces.
 
-    The text has both languages, so the side that knows more of a line counts.
+    The text is in both languages, so for each line the side with more known pieces counts.
     """
     processors = [parse_sentencepiece(side.model, "the tokenizer") for side in sides]
     known = [set(side.pieces) for side in sides]
@@ -110,9 +110,10 @@ def _chunks(lines: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _closed(kept: set[str], sides: list[Vocabulary]) -> set[str]:
-    """Return pieces, their characters, and all pieces that BPE merges them from.
+    """Return the kept pieces, their characters, and all pieces that BPE merges them from.
 
-    The result has the special pieces of every side, so that sides with one vocabulary stay equal.
+    The result includes the special pieces of every side, so that sides with one vocabulary remain
+    equal.
     """
     kept = kept | {character for piece in kept for character in piece}
     for side in sides:
@@ -127,14 +128,14 @@ def _closed(kept: set[str], sides: list[Vocabulary]) -> set[str]:
         if model.trainer_spec.model_type == BPE:
             scores = {piece.piece: piece.score for piece in model.pieces}
             kept = kept.union(*(_merged(piece, scores) for piece in kept))
-        elif model.trainer_spec.model_type == UNIGRAM:  # the worst decides the unknown's score
+        elif model.trainer_spec.model_type == UNIGRAM:  # the lowest score sets the unknown's
             texts = [piece for piece in model.pieces if piece.type == NORMAL]
             kept.add(min(texts, key=lambda piece: piece.score).piece)
     return kept
 
 
 def _merged(piece: str, scores: dict[str, float]) -> set[str]:
-    """Return the pieces that BPE makes on its way from characters to a piece.
+    """Return a piece and the intermediate pieces that BPE merges it from.
 
     Example:
         >>> sorted(_merged("abc", {"bc": -1.0, "abc": -2.0, "ab": -3.0}))

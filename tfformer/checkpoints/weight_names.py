@@ -1,7 +1,7 @@
-"""The places of a Transformer's numbers: one for each tensor that other toolkits store.
+"""Names for the places of a Transformer's weights, one for each tensor that other toolkits store.
 
-Other toolkits store a matrix for the keys and another for the values; here one variable contains
-both. `variables` yields each variable with its places.
+Other toolkits store separate matrices for keys and values; here one variable contains both.
+`variables` yields each variable with its places.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Slot(NamedTuple):
     """One tensor of a layer."""
 
     side: str  # "encoder" or "decoder"
-    layer: int | None  # counted from 0; None for the normalisation behind the last layer
+    layer: int | None  # from 0; None for the normalisation after the last layer
     block: str  # "self_attention", "recurrence", "cross_attention", "feed_forward", or "final"
     part: str  # "query", "key", "value", "output", "candidate", "forget", "inner", "outer", "norm"
     kind: str  # "kernel" (inputs, outputs), "bias" or "scale"
@@ -58,7 +58,7 @@ PARTS = {
     "cross_attention": ("query", "key", "value", "output"),
     "feed_forward": ("inner", "outer"),
 }
-PROJECTIONS = {  # parts -> the layer of this package that has them side by side
+PROJECTIONS = {  # parts -> the layer of this package that concatenates them
     ("query",): "query",
     ("key", "value"): "key_value",
     ("output",): "output_projection",
@@ -72,7 +72,7 @@ Place = Slot | Table
 
 
 def place_name(place: Place) -> str:
-    """Return a place's name in a file of this package, such as "decoder/0/final/norm/scale"."""
+    """Return the name of a place in this package's files, such as "decoder/0/final/norm/scale"."""
     return "/".join(map(str, place))
 
 
@@ -123,7 +123,7 @@ def _shape(config: ModelConfig, slot: Slot) -> tuple[int, ...]:
 
 
 def variables(model: Transformer) -> Iterator[tuple[keras.Variable, tuple[Place, ...]]]:
-    """Yield every variable of a model and the places of its numbers, which are side by side in it.
+    """Yield every variable of a model with the places that are concatenated in it.
 
     The model must have biases in all projections.
     """

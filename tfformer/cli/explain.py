@@ -31,23 +31,26 @@ if TYPE_CHECKING:
     "--kind",
     type=click.Choice(["encoder", "decoder", "cross", "influence"]),
     default="encoder",
-    help="Source to source, translation to translation, translation to source; or the influence "
-    "of each word on a choice.",
+    help="encoder: source to source; decoder: translation to translation; cross: translation to "
+    "source; influence: how much each word affects a choice.",
 )
 @click.option(
     "--word",
     metavar="WORD",
-    help="Draw where this word alone looks; for influence, a word of the translation and its "
+    help="Draw only the attention from this word; for influence, a word of the translation and its "
     "alternatives, as in es/er/sie.",
 )
 @click.option(
-    "--output", required=True, metavar="F", help="A .png or .svg file, or .html, a page to explore."
+    "--output",
+    required=True,
+    metavar="F",
+    help="A .png or .svg file, or an interactive .html page.",
 )
 def attention(run: str, sentence: str, kind: str, word: str | None, output: str) -> None:
     """Draw where the heads look while they translate a sentence.
 
-    A .png or .svg has a heat map for each layer and head. Attention is no reason for what a model
-    writes; --kind influence draws how much the model needs each word for its choice.
+    A .png or .svg has a heat map for each layer and head. Attention does not explain what a model
+    writes; --kind influence shows how much the model needs each word for its choice.
     """
     if kind == "influence" and Path(output).suffix == ".html":
         raise ValueError(f"--output {output} must end in .png or .svg for --kind influence")

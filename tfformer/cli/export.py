@@ -1,4 +1,4 @@
-"""The command `export`."""
+"""The verb `export`."""
 
 import json
 import sys
@@ -39,7 +39,7 @@ from tfformer.storage.run_folders import MANIFEST, is_run
     "format",
     type=click.Choice(NAMES),
     required=True,
-    help="litert has beam search only with --beam-size; web has none.",
+    help="litert includes beam search only with --beam-size; web never does.",
 )
 @new_folder("Folder of versions; the new one is a subfolder with the next free number.")
 @click.option(
@@ -58,7 +58,7 @@ from tfformer.storage.run_folders import MANIFEST, is_run
 @click.option(
     "--quantize",
     type=click.Choice(QUANTIZATIONS),
-    help="Type of the weights of litert (default: none) and web (default: float16).",
+    help="Type of the weights in litert (default: none) and web (default: float16).",
 )
 @click.option(
     "--no-text",

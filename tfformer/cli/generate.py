@@ -34,7 +34,7 @@ from tfformer.cli.terminal import load_tensorflow
     type=click.FloatRange(min=0, max=1, min_open=True),
     default=1.0,
     metavar="P",
-    help="Draw each token from the fewest tokens whose probabilities sum to P.",
+    help="Draw each token from the fewest tokens whose probabilities sum to at least P.",
 )
 def generate(
     run: str, prefix: str, count: int, seed: int, temperature: float, top_k: int, top_p: float

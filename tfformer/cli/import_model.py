@@ -27,28 +27,33 @@ if TYPE_CHECKING:
 )
 @click.argument("model")
 @click.option(
-    "--run-dir", type=NewFolder(), required=True, metavar="DIR", help="The new run: empty or new."
+    "--run-dir",
+    type=NewFolder(),
+    required=True,
+    metavar="DIR",
+    help="The new run: an empty or missing folder.",
 )
 @click.option(
-    "--revision", metavar="NAME", help="Branch, tag or commit of the hub.  [default: main]"
+    "--revision", metavar="NAME", help="Branch, tag or commit on the hub.  [default: main]"
 )
 @click.option(
     "--positions",
     type=click.Choice(["auto", "marian", "hf"]),
     default="auto",
-    help="Positions and search as marian-decoder, as Hugging Face, or as the format's toolkit.",
+    help="Compute positions and search as in marian-decoder, Hugging Face, or (auto) the format's "
+    "toolkit.",
 )
 @click.option(
     "--normalize",
     type=click.Choice(["none", "opus-mt"]),
     default="none",
-    help="Rewrite punctuation and blanks first, as OPUS-MT prepares a text.",
+    help="Normalise punctuation and spaces first, as OPUS-MT does.",
 )
 @click.option(
     "--trim",
     type=TEXT_FILE,
     metavar="TEXT",
-    help="Keep only the pieces that this text needs, which has both languages.",
+    help="Keep only the vocabulary pieces that occur in this text, a file with both languages.",
 )
 @languages("Required for M2M100 and NLLB.")
 def import_model(
@@ -63,7 +68,7 @@ def import_model(
     """Turn another toolkit's model (Marian, M2M100, NLLB) into a run.
 
     MODEL is the folder or zip of a Hugging Face or Marian checkpoint, or a name on the Hugging Face
-    hub. They become the languages of the run.
+    hub. The languages become the run's defaults.
     """
     from tfformer.checkpoints.checkpoint import Choices
     from tfformer.checkpoints.import_model import checkpoint_at

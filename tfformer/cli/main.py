@@ -1,4 +1,4 @@
-"""The command `tfformer`: its verbs, and one line for every mistake."""
+"""The command `tfformer`: its verbs, and a one-line message for every mistake."""
 
 import os
 import reprlib
@@ -15,12 +15,12 @@ from tfformer.cli.terminal import open_closed_streams
 from tfformer.runtime.extras import install_line
 from tfformer.version import __version__
 
-HALF_MESSAGE = 1_000  # characters of each end of a longer message
+HALF_MESSAGE = 1_000  # characters shown from each end of a longer message
 WIDTH = 100  # columns of the help pages
 
 
 class Program(click.Group):
-    """A group that lists its verbs in the order of their work."""
+    """A group that lists its verbs in the order of a typical workflow."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -67,8 +67,8 @@ def program() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code.
 
-    It is 0, 2 after one line about a mistake that the caller can correct, 130 after Ctrl-C, 141 if
-    the reader of standard output has gone.
+    The code is 0 on success, 2 after a one-line message about a mistake that the caller can
+    correct, 130 after Ctrl-C, and 141 if the reader of standard output has closed it.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     open_closed_streams()
@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         message = " ".join(error.format_message().split()).removesuffix(".")
         print(f"tfformer: {message}; see {verb} --help", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # the reader, such as head, has enough
+    except BrokenPipeError:  # the reader, such as head, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except ModuleNotFoundError as error:
@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _one_line(error: Exception) -> str:
-    """The message of an error; both ends of a long message, such as the text of a value."""
+    """Return an error's message, shortened to its two ends if it is long."""
     message = " ".join(str(error).split()) or type(error).__name__
     if len(message) <= 2 * HALF_MESSAGE:
         return message
@@ -119,7 +119,7 @@ def _one_line(error: Exception) -> str:
 def _check_words(words: Sequence[str]) -> None:
     """Raise ValueError for a word that is not UTF-8, or contains a NUL character.
 
-    TensorFlow and HDF5 open no file of such a name, and a run cannot record it.
+    TensorFlow and HDF5 cannot open a file with such a name, and a run cannot record it.
     """
     for word in words:
         shown = reprlib.repr(word)
@@ -135,6 +135,6 @@ def _check_words(words: Sequence[str]) -> None:
 
 
 def _tensorflow_errors() -> tuple[type[Exception], ...]:
-    """TensorFlow's own errors, about memory or a full disk, if it has been imported."""
+    """TensorFlow's own errors, such as for a full disk, if TensorFlow has been imported."""
     tensorflow = sys.modules.get("tensorflow")
     return (tensorflow.errors.OpError,) if tensorflow else ()

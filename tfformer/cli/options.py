@@ -19,10 +19,10 @@ TEXT_FILE = click.Path(exists=True, dir_okay=False)
 
 
 class TextSource(click.Path):
-    """A text file, or a text by its name, such as `tfds:NAME@SPLIT` or `phrasebook:SPLIT`."""
+    """A text file, or a named text such as `tfds:NAME@SPLIT` or `phrasebook:SPLIT`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return a name unchecked, and the path of a file that exists."""
+        """Return a name unchecked, or the path of an existing file."""
         if str(value).startswith(("tfds:", "phrasebook:")):
             return value
         return super().convert(value, param, ctx)
@@ -42,7 +42,7 @@ class RunFolder(click.ParamType[str]):
 
 
 class NewFolder(click.ParamType[str]):
-    """A folder to write into, which is made if it is missing.
+    """A folder to write into, created if it is missing.
 
     Args:
         may_be_remote: Whether an address in an object store is allowed.
@@ -58,7 +58,9 @@ class NewFolder(click.ParamType[str]):
             if self.may_be_remote:
                 return value
             self.fail(
-                f"{value} is not a folder of this machine; write into one, and copy it", param, ctx
+                f"{value} is not a folder on this machine; write to a local folder and copy it",
+                param,
+                ctx,
             )
         for folder in (Path(value), *Path(value).parents):
             if folder.exists() and not folder.is_dir():
@@ -74,7 +76,7 @@ class LanguagePair(click.ParamType[tuple[str, str]]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, str]:
-        """Return the two languages of a word; a default is a pair."""
+        """Return the two languages in "SOURCE,TARGET"; a default is already a pair."""
         pair = value.split(",") if isinstance(value, str) else value
         if len(pair) != 2 or "" in pair:
             self.fail(f"{value} is not a source and a target such as en,de", param, ctx)
@@ -82,12 +84,12 @@ class LanguagePair(click.ParamType[tuple[str, str]]):
 
 
 def examples(lines: Sequence[str]) -> str:
-    """Return the text that ends a help page: commands, printed as they are."""
+    """Return the end of a help page: example commands, printed verbatim."""
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
 
 
 def new_folder(help: str) -> Callable[[F], F]:
-    """Return the option `--output` of a verb that must be told a folder."""
+    """Return the required option `--output` of a verb that writes a folder."""
     return click.option("--output", type=NewFolder(), required=True, metavar="DIR", help=help)
 
 
@@ -121,7 +123,7 @@ length_penalty = click.option(
 
 
 def languages(rule: str = "Default: the run's.") -> Callable[[F], F]:
-    """Return the option `--languages`; `rule` says what counts without it."""
+    """Return the option `--languages`; `rule` states the default."""
     return click.option(
         "--languages",
         type=LanguagePair(),

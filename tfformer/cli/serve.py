@@ -29,18 +29,21 @@ if TYPE_CHECKING:
     "--allow-host",
     multiple=True,
     metavar="NAME",
-    help="Name by which browsers may call the server, such as a proxy's; may be repeated.",
+    help="Host name under which browsers may reach the server, such as a proxy's; may be repeated.",
 )
 @click.option(
-    "--api-keys", type=TEXT_FILE, metavar="F", help="Keys, one per line; a translation needs one."
+    "--api-keys",
+    type=TEXT_FILE,
+    metavar="F",
+    help="File of API keys, one per line; each translation request must send one.",
 )
 def serve(
     models: tuple[str, ...], host: str, port: int, allow_host: tuple[str, ...], api_keys: str | None
 ) -> None:
-    """Serve runs or exports: a page and three APIs.
+    """Serve runs or exports with a web page and three APIs.
 
     The APIs are those of TensorFlow Serving, LibreTranslate and DeepL. Each model is a run
-    directory, a SavedModel or a LiteRT export; name each of several, as in en-de=runs/a
+    directory, a SavedModel or a LiteRT export. With several models, name each: en-de=runs/a
     de-en=models/b.
     """
     for model in models:

@@ -85,8 +85,8 @@ TRAINING = "tfformer train recipe.yaml --run-dir runs/mine --set data.folder=cor
     "--init-from",
     type=RunFolder(),
     metavar="RUN",
-    help="Start from the vocabulary and weights of this run; also from its model, tokenizer and "
-    "languages, if the recipe has no section model.",
+    help="Start from this run's vocabulary and weights; if the recipe has no section model, also "
+    "use its model, tokenizer and languages.",
 )
 @ray_cluster("Train")
 @click.option("--workers", type=AT_LEAST_1, metavar="N", help="Workers on Ray.  [default: 1]")
@@ -99,9 +99,9 @@ def train(
     ray: str | None,
     workers: int | None,
 ) -> None:
-    """Train on parallel text, or on text alone, as a recipe says.
+    """Train on parallel or monolingual text, as a recipe specifies.
 
-    RECIPE is a YAML file, or the name of a built-in recipe. With --init-from it may be left out.
+    RECIPE is a YAML file or the name of a built-in recipe. It is optional with --init-from.
     """
     from tfformer.config import find_recipe, read_recipe
 
@@ -113,7 +113,7 @@ def train(
     config = read_recipe(file, settings, _recipe_of(init_from) if init_from else None)
     if resume:
         run_folder(run_dir)
-    elif config.training.strategy != "multi_worker":  # the first of several workers writes the run
+    elif config.training.strategy != "multi_worker":  # with several, worker 0 writes the run
         check_free(run_dir)
     if ray:  # the workers read the text on their machines
         load_tensorflow()

@@ -1,4 +1,4 @@
-"""Recipes, from and to YAML and JSON. Imports no TensorFlow.
+"""Recipes, read from and written to YAML and JSON. Does not import TensorFlow.
 
 `__init__.pyi` lists the names; each is imported when it is first used, as translating an export
 needs no recipe.

@@ -16,7 +16,8 @@ class Corpus:
 
     Attributes:
         text: A data source, as in `tfformer.data.sources.read_pairs`.
-        weight: Share of an epoch relative to the other corpora; None for a share by size.
+        weight: Share of an epoch relative to the other corpora; None for a share proportional to
+            size.
     """
 
     text: str | list[str]
@@ -26,8 +27,8 @@ class Corpus:
 def corpora_of(source: Any, setting: str = "data.train") -> list[Corpus]:
     """Divide `data.train` or `data.valid` of a recipe into its corpora.
 
-    `setting` names the key in messages. There is one corpus unless `source` is a list of several;
-    an item that is not a corpus raises ValueError.
+    `setting` names the key in messages. A `source` that is not a list of corpora is a single
+    corpus. An item that is not a corpus raises ValueError.
 
     Example:
         >>> corpora_of(["a.en", "a.de"])

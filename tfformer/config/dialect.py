@@ -1,4 +1,4 @@
-"""Where a family of models computes or searches otherwise than the paper."""
+"""The ways in which a family of models computes or searches differently from the paper."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, Self
@@ -19,18 +19,19 @@ SEARCH = (
 
 
 class Rules(Section):
-    """The rules of Transformers' generation that change the logits of each step.
+    """The rules in Transformers' generation that change the logits at each step.
 
     Attributes:
         repetition_penalty: Positive logits of tokens in the translation are divided by it, negative
             logits multiplied.
-        no_repeat_ngram_size: Tokens of an n-gram that occurs once in a translation; 0 for no rule.
-        min_length: Tokens before the end token.
-        bad_words: Sequences of ids that a translation does not contain.
+        no_repeat_ngram_size: Length of the n-grams that may not occur twice in a translation; 0
+            turns the rule off.
+        min_length: Minimum number of tokens before the end token.
+        bad_words: Sequences of ids that a translation must not contain.
         beam_scores: What the rules change in the beam search: "log_probs"; "renormalized", where
             the probabilities sum to 1 again after the rules; or "logits", as in CTranslate2.
-        start_token: The token that Transformers reads first, which is part of the translation to
-            the rules on repetition.
+        start_token: The token that Transformers' decoder reads first; the repetition rules count it
+            as part of the translation.
     """
 
     repetition_penalty: float = Field(1.0, gt=0, le=1000)
@@ -46,7 +47,7 @@ class Rules(Section):
 
 
 class Dialect(Section):
-    """The details in which models of other toolkits differ from the paper.
+    """The details in which models from other toolkits differ from the paper.
 
     `model.dialect` names a known family (`paper`, `marian` or `m2m100`), or maps fields to the
     values in which a checkpoint differs from the paper. The defaults are the paper's.
@@ -64,14 +65,14 @@ class Dialect(Section):
         decoder_d_ff: Width of the decoder's feed-forward layers; None for the encoder's.
         length_normalization: How the beam search normalises scores by length: "wu", equation 14 of
             Wu et al. 2016, or "power", length^alpha, as in Marian and Transformers.
-        narrowing: Whether the beam loses a hypothesis with each one that ends, as in Marian.
-        early_stopping: Whether the beam search of a sentence ends as soon as it has as many
-            hypotheses as beams; by default Transformers continues while the best beam, ended now,
-            would be better than the worst of them.
+        narrowing: Whether the beam shrinks by one each time a hypothesis ends, as in Marian.
+        early_stopping: Whether the search for a sentence ends as soon as there are as many finished
+            hypotheses as beams. Transformers' default (False) continues while the best beam, if it
+            ended now, would beat the worst finished hypothesis.
         allow_unknown: Whether a translation may contain the unknown token; Marian's may not.
         max_length_factor: Maximum target tokens per source token.
-        extra_length: Target tokens allowed in addition (section 6.1).
-        rules: What else Transformers' generation forbids or penalises.
+        extra_length: Target tokens allowed in addition to that (section 6.1).
+        rules: Further rules in Transformers' generation that forbid or penalise tokens.
 
     Example:
         >>> Dialect.of("m2m100").position_offset
@@ -105,17 +106,17 @@ class Dialect(Section):
         return cls.from_dict(value)
 
     def search(self) -> dict[str, Any]:
-        """Return the fields that decide the search, and that no weight depends on."""
+        """Return the fields that affect only the search, not the weights."""
         return {name: getattr(self, name) for name in SEARCH} | {"rules": self.rules.to_dict()}
 
     def only_with_encoder(self) -> bool:
-        """Whether a field is of a translator alone, so that no language model has it."""
+        """Whether a field is set that only a translation model can have."""
         return self.zero_start or bool(self.num_decoder_heads or self.decoder_d_ff)
 
     @model_validator(mode="before")
     @classmethod
     def _named(cls, value: object) -> object:
-        """Replace a name by the dialect of this name."""
+        """Replace a name with the dialect of that name."""
         if not isinstance(value, str):
             return value
         if value not in DIALECTS:

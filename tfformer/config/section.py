@@ -1,4 +1,4 @@
-"""The base of a recipe's sections: frozen, strictly typed, with errors of one line."""
+"""The base class of a recipe's sections: frozen, strictly typed, with one-line errors."""
 
 import reprlib
 from typing import Any, Self
@@ -6,10 +6,10 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
-RULES = {  # pydantic's types of errors, in words that need no Python
+RULES = {  # pydantic's error types, in words for readers who do not know Python
     "int_type": "must be a whole number",
     "float_type": "must be a number",
-    "string_type": "must be a text",
+    "string_type": "must be a string",
     "bool_type": "must be true or false",
     "list_type": "must be a list",
     "finite_number": "must be a finite number",
@@ -34,7 +34,7 @@ class Section(BaseModel):
     def from_dict(cls, values: Any) -> Self:
         """Check plain values, as in YAML and JSON, and fill in the defaults.
 
-        The ValueError of an unknown key or an invalid value is one line about the first such key.
+        An unknown key or an invalid value raises ValueError with one line about the first such key.
         """
         try:
             return cls.model_validate(values)
@@ -42,7 +42,7 @@ class Section(BaseModel):
             raise ValueError(_message(cls, error.errors()[0])) from None
 
     def replace(self, **changes: Any) -> Self:
-        """Return a copy with other values for some keys, checked as a whole."""
+        """Return a copy with some values changed; the whole section is checked again."""
         return self.from_dict({**dict(self), **changes})
 
     def to_dict(self) -> dict[str, Any]:
@@ -56,10 +56,10 @@ def _message(kind: type[BaseModel], error: ErrorDetails) -> str:
         return str(error["ctx"]["error"])
     setting = ".".join(map(str, error["loc"]))
     if error["type"] == "extra_forbidden":
-        return f"{setting} is not known; known are {', '.join(_known_keys(kind, error))}"
+        return f"{setting} is not known; the known keys are {', '.join(_known_keys(kind, error))}"
     value = reprlib.repr(error["input"])
     if error["type"] == "model_type":
-        return f"{setting or 'the recipe'} must hold keys, not {value}"
+        return f"{setting or 'the recipe'} must be a mapping of keys, not {value}"
     rule = RULES.get(error["type"], error["msg"])
     return f"{setting}={value} {rule.format_map(error.get('ctx', {}))}"
 

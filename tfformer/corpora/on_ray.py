@@ -1,7 +1,7 @@
-"""A corpus translated on a Ray cluster.
+"""Translates a corpus on a Ray cluster.
 
-Ray Data places the workers and gives each one part after another. All machines must see the corpus
-and the output, and a model that has no address, under the same paths.
+Ray Data starts the workers and assigns them one part at a time. The corpus, the output and a local
+model must be at the same paths on all machines.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from tfformer.engines import Artifact, Engine
 from tfformer.runtime.ray_cluster import Head, check_version, connect, on_head, reason
 from tfformer.version import __version__
 
-AT_ONCE = 8  # calls of the workers that the job answers
+AT_ONCE = 8  # maximum concurrent calls to the job
 NUMBER = "number"  # the column of the data set: the index of the part
-SECONDS_A_MESSAGE = 0.5  # between the messages of a worker, at least
+SECONDS_A_MESSAGE = 0.5  # minimum time between a worker's messages
 
-Outcome = Counts | Exception | None  # outcome of a part; None if it kills workers
+Outcome = Counts | Exception | None  # outcome of a part; None if workers died on it
 
 
 def translate_parts(
@@ -37,17 +37,17 @@ def translate_parts(
     count: int,
     report: Report = lambda counts: None,
 ) -> Counts:
-    """Translate parts on the cluster at an address, see `ray_cluster.connect`.
+    """Translate parts on the cluster at `address`, see `ray_cluster.connect`.
 
     Each of the `count` workers loads the model and needs one processor; it waits until one is free.
-    The other arguments, the result and the errors are those of `workers.translate_parts`.
-    ConnectionError: there is no cluster at `address`, or its head is lost.
+    The other arguments, the result and the errors are those of `workers.translate_parts`. It also
+    raises ConnectionError if there is no cluster at `address` or its head is lost.
     """
     if not parts:
         return Counts()
     connect(address, log_to_driver=False)
     try:
-        # No link is followed: the name of a file says whether it is packed.
+        # Symbolic links are not resolved, because a file's name tells whether it is compressed.
         absolute = [Part(part.source.absolute(), part.output.absolute()) for part in parts]
         return _followed(model, absolute, count, report)
     finally:
@@ -73,7 +73,7 @@ def _followed(model: Artifact, parts: Sequence[Part], count: int, report: Report
         ray.get(running)
         return outcomes.sums()
     except ray.exceptions.RayTaskError as error:
-        raise WorkersError(f"a worker cannot begin: {reason(error.cause)}") from None
+        raise WorkersError(f"a worker cannot start: {reason(error.cause)}") from None
     except ray.exceptions.RayError as error:
         raise WorkersError(f"the job on the cluster's head is lost: {reason(error)}") from None
 
@@ -82,18 +82,18 @@ class News(NamedTuple):
     """Progress of the parts since the last request."""
 
     outcomes: list[tuple[int, Outcome]]  # (number, outcome) of finished parts
-    under_way: list[Counts]  # the figures so far of each part that a worker is translating
+    under_way: list[Counts]  # current counts of each part being translated
 
 
 class TranslationJob:
-    """An actor on the head, which holds Ray Data for the command.
+    """An actor on the head that runs the Ray Data job for the command.
 
-    Workers report their progress to it, as Ray Data knows a part only when it is finished.
+    Workers report their progress to it, because Ray Data reports a part only when it is finished.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._begun: Counter[int] = Counter()  # how often each part was
+        self._begun: Counter[int] = Counter()  # how often each part was started
         self._counts: dict[int, Counts] = {}  # counts of unfinished parts
         self._over: set[int] = set()
         self._news: list[tuple[int, Outcome]] = []
@@ -101,9 +101,9 @@ class TranslationJob:
     def run(self, model: Artifact, parts: Sequence[Part], count: int, version: str) -> None:
         """Translate all parts with `count` workers.
 
-        A worker that dies starts again where a processor is free, and gets its part again. Ray
-        counts more than deaths as tries, so Ray may retry without limit, and the job counts.
-        RayError: a worker cannot start.
+        A worker that dies is restarted on a free CPU and gets the same part again. Ray's limit on
+        retries counts more than deaths, so it is turned off, and this job counts the deaths. It
+        raises RayError if a worker cannot start.
         """
         check_version(version)
         context = DataContext.get_current()
@@ -124,8 +124,8 @@ class TranslationJob:
     def begin(self, number: int) -> bool:
         """Return whether a worker should translate a part.
 
-        It should not if the part is finished, although Ray has lost that result, or if too many
-        workers have died with it.
+        It should not if the part is already finished but Ray has lost the result, or if too many
+        workers have died on it.
         """
         with self._lock:
             self._begun[number] += 1
@@ -137,18 +137,18 @@ class TranslationJob:
             return is_left
 
     def advance(self, number: int, counts: Counts) -> None:
-        """Note the figures of a part so far."""
+        """Record the current counts of a part."""
         with self._lock:
             if number not in self._over:
                 self._counts[number] = counts
 
     def end(self, number: int, outcome: Counts | Exception) -> None:
-        """Note that a part is over."""
+        """Record that a part is finished."""
         with self._lock:
             self._note(number, outcome)
 
     def news(self) -> News:
-        """Return what has become of the parts since the last call."""
+        """Return the progress since the last call."""
         with self._lock:
             news, self._news = self._news, []
             return News(news, list(self._counts.values()))
@@ -161,7 +161,7 @@ class TranslationJob:
 
 
 class PartTranslator:
-    """A worker, which loads the model once and translates one part after the other."""
+    """A worker that loads the model once and translates one part after another."""
 
     def __init__(self, job: Any, model: Artifact, parts: list[Part], version: str) -> None:
         self._job = job
@@ -170,7 +170,7 @@ class PartTranslator:
         self._version = version
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Translate a part, tell the job, and return the row as it was."""
+        """Translate a part, report it to the job, and return the row unchanged."""
         [number] = batch[NUMBER].tolist()
         if ray.get(self._job.begin.remote(number)):
             ray.get(self._job.end.remote(number, self._outcome(number)))
@@ -180,13 +180,13 @@ class PartTranslator:
         try:
             check_version(self._version)
         except ValueError as error:
-            return WorkersError(f"a worker cannot begin: {error}")
+            return WorkersError(f"a worker cannot start: {error}")
         part = self._parts[number]
         try:
             return translate_part(self._engine, part, self._advance(number))
         except (ValueError, OSError) as error:
             return error
-        except Exception as error:  # one that may not be read on another machine
+        except Exception as error:  # an error that may not unpickle on another machine
             return WorkersError(f"{part.source}: {error!r}")
 
     @functools.cached_property
@@ -194,7 +194,7 @@ class PartTranslator:
         return self._model.open(threads=1)
 
     def _advance(self, number: int) -> Advance:
-        """Return a function that tells the job, now and then, the figures of a part so far."""
+        """Return a function that regularly reports the current counts of a part to the job."""
         sums = Counts()
         told = time.monotonic()
 

@@ -1,4 +1,4 @@
-"""Workers that are processes of this machine, each with one thread."""
+"""Workers that are processes on this machine, each with one thread."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from tfformer.corpora.translation import Counts, translate_part
 from tfformer.corpora.workers import Report, Worker
 from tfformer.engines import Artifact, Engine
 
-Sums = Any  # an array of the figures of a part, which its process alone writes
+Sums = Any  # shared counts of a part, written only by its process
 
-_SUMS: list[Sums] = []  # this process's counts, once it has started
+_SUMS: list[Sums] = []  # this process's counts, set when it starts
 
 
 def translate_parts(
@@ -42,9 +42,9 @@ def translate_parts(
 
 
 class _Process(Worker):
-    """A process that ends with the block, immediately if it fails.
+    """A worker process that ends with the block, immediately if the block fails.
 
-    An executor of several processes would end all of them with the first.
+    With one executor for several processes, all would end when the first dies.
     """
 
     def __init__(self, model: Artifact) -> None:
@@ -58,18 +58,18 @@ class _Process(Worker):
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         if error is not None:
             for process in list((getattr(self.executor, "_processes", None) or {}).values()):
-                process.kill()  # Python 3.14 has `kill_workers`
+                process.kill()  # replace with `kill_workers` from Python 3.14 on
         self.executor.shutdown(cancel_futures=True)
 
     def counts(self) -> Counts:
-        """Return the figures of its part so far."""
+        """Return the current counts of its part."""
         return Counts() if self.future is None else Counts(*self.sums)
 
     def _submitted(self, part: Part) -> Future[Counts]:
         self.sums[:] = [0] * len(self.sums)
         try:
             return self.executor.submit(_translate, self.model, part)
-        except BrokenProcessPool:  # it died while idle
+        except BrokenProcessPool:  # the process died while idle
             self._restart()
             return self.executor.submit(_translate, self.model, part)
 
@@ -90,16 +90,16 @@ def _new_process() -> tuple[Sums, Executor]:
 
 
 def _begin(sums: Sums, parent: int) -> None:
-    """Prepare a process, before TensorFlow begins its threads."""
+    """Prepare a process before TensorFlow starts its threads."""
     os.environ["TF_NUM_INTRAOP_THREADS"] = os.environ["TF_NUM_INTEROP_THREADS"] = "1"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     _SUMS.append(sums)
 
 
 def _end_with(parent: int) -> None:
-    """End this process when the one that began it is gone."""
+    """End this process when its parent has ended."""
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(1)
@@ -107,7 +107,7 @@ def _end_with(parent: int) -> None:
 
 @functools.cache
 def _engine(model: Artifact) -> Engine:
-    """The engine for all parts of this process, with one thread."""
+    """Return the engine, with one thread, for all parts that this process translates."""
     return model.open(threads=1)
 
 

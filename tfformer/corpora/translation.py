@@ -1,4 +1,4 @@
-"""One part of a corpus: its lines to translations, in order, whole or not at all."""
+"""Translates one part of a corpus, line by line and in order, completely or not at all."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tfformer.data.sources import Bytes, lines_of_bytes, unpacked
 from tfformer.engines import Engine
 from tfformer.storage.whole_files import whole_file, write_text
 
-CHUNK = 8192  # lines in memory; lines of similar length are translated together
+CHUNK = 8192  # lines in memory; lines of similar length form a batch
 PORTION = 64  # sentences that are translated together
 MAX_NAMED = 10  # files that the message about faults names
 
 
 class Counts(NamedTuple):
-    """Figures of finished work."""
+    """Counts of finished work."""
 
     lines: int = 0
     tokens: int = 0  # source tokens
-    size: int = 0  # bytes of the files read, as stored on disk
+    size: int = 0  # bytes read, as stored on disk
     bad: int = 0  # lines that were skipped
     truncated: int = 0  # sentences that were too long for the model
 
@@ -35,14 +35,14 @@ class Counts(NamedTuple):
         return Counts(*map(sum, zip(self, other, strict=True)))
 
 
-Advance = Callable[[Counts], None]  # takes what has been done since the last call
+Advance = Callable[[Counts], None]  # called with the counts since the last call
 
 
 def translate_part(engine: Engine, part: Part, advance: Advance) -> Counts:
-    """Translate a part and write it, whole or not at all.
+    """Translate a part and write it completely or not at all.
 
-    A line that is not UTF-8, or that the tokenizer refuses, has a blank translation, and its number
-    is written to `part.bad_lines`. `advance` is called after every few sentences.
+    A line that is not UTF-8, or that the tokenizer rejects, gets a blank translation, and its
+    number is written to `part.bad_lines`. `advance` is called after every few sentences.
     """
     total = Counts()
     read = 0  # bytes
@@ -58,12 +58,12 @@ def translate_part(engine: Engine, part: Part, advance: Advance) -> Counts:
         if bad:
             write_text(part.bad_lines, "".join(f"{line}\n" for line in bad))
         else:
-            part.bad_lines.unlink(missing_ok=True)  # lines of an earlier, incorrect source
+            part.bad_lines.unlink(missing_ok=True)  # of an earlier source
     return total
 
 
 def summed(outcomes: Mapping[Path, Counts | Exception | str]) -> Counts:
-    """Return the figures of all parts together, or raise ValueError that names up to ten faults.
+    """Return the sum of the counts of all parts, or raise ValueError with up to ten faults.
 
     Example:
         >>> summed({Path("a"): Counts(lines=1), Path("b"): "the disk is full"})
@@ -82,7 +82,7 @@ def summed(outcomes: Mapping[Path, Counts | Exception | str]) -> Counts:
     if faults:
         more = ["..."] if len(faults) > MAX_NAMED else []
         named = "; ".join(faults[:MAX_NAMED] + more)
-        raise ValueError(f"{len(faults)} of {len(outcomes)} files were left out: {named}")
+        raise ValueError(f"{len(faults)} of {len(outcomes)} files were not translated: {named}")
     return total
 
 
@@ -92,14 +92,14 @@ class Line(NamedTuple):
     number: int  # counted from 1
     text: str  # the sentence; empty if the line is bad
     reason: str  # why the line is bad, otherwise empty
-    end: int  # the offset in the file behind it, in bytes as stored on disk
+    end: int  # the file offset after the line, in bytes as stored on disk
 
 
 def _counted(engine: Engine, lines: list[Line]) -> tuple[list[Line], list[int]]:
-    """Return the lines and their numbers of tokens.
+    """Return the lines and their token counts.
 
-    Lines that the tokenizer refuses, such as a request for an unknown language, are bad; bisection
-    finds them.
+    Lines that the tokenizer rejects, for example because of an unknown language code, are marked
+    bad; bisection finds them.
     """
     texts = [line.text for line in lines]
     try:
@@ -117,9 +117,9 @@ def _counted(engine: Engine, lines: list[Line]) -> tuple[list[Line], list[int]]:
 def _write_chunk(
     engine: Engine, chunk: Sequence[Line], lengths: Sequence[int], size: int, output: TextIO
 ) -> Iterator[Counts]:
-    """Translate lines of similar length together, write all in their order, and yield the figures.
+    """Translate lines of similar length together, and write all lines in their order.
 
-    `size` is the size of the lines in bytes, as stored on disk.
+    Yields counts. `size` is the size of the lines in bytes, as stored on disk.
     """
     sentences = [line.text for line in chunk]
     order = sorted(range(len(chunk)), key=lengths.__getitem__)
@@ -155,7 +155,7 @@ def _lines(stream: Bytes, raw: BinaryIO, name: str) -> Iterator[Line]:
 
 
 def _decoded(content: bytes) -> tuple[str, str]:
-    """Return a line's text and an empty reason, or no text and the reason."""
+    """Return a line's text and an empty reason, or an empty text and the reason."""
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:

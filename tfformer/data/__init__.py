@@ -1,1 +1,1 @@
-"""Text to batches of ids: sources, tokenizers, encoding, batches. Knows no model."""
+"""From text to batches of ids: sources, tokenizers, encoding, batches. Independent of the model."""

@@ -1,7 +1,7 @@
-"""Vocabularies that have each piece in lower case, Capitalised and IN CAPITALS.
+"""Vocabularies that contain each piece in lower case, Capitalised and IN CAPITALS.
 
-A text is then cut the same way however it is capitalised, and embeddings may share what does not
-depend on case (`tfformer/training/optimizer.py`).
+A text is then segmented the same way however it is capitalised, and embeddings can share what does
+not depend on case (`tfformer/training/optimizer.py`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from sentencepiece import sentencepiece_model_pb2
 from tfformer.special_ids import END_ID
 
 BLANK = "\u2581"  # stands for the space before a word
-LOWER, INITIAL, CAPITALS, CAPITAL = range(4)  # forms: dog, Dog, DOG, D; LOWER also without letters
+LOWER, INITIAL, CAPITALS, CAPITAL = range(4)  # forms: dog, Dog, DOG, D; LOWER also for no letters
 FORMS = 4
-CASES = 2 * FORMS  # a form that is the usual one of its family, and behind those one that is not
+CASES = 2 * FORMS  # first the forms that are usual in their family, then those that are not
 
 
 class CaseFamilies(NamedTuple):
@@ -45,8 +45,9 @@ def case_families(pieces: Sequence[str], counts: Sequence[int] | np.ndarray) -> 
     """Group the pieces that differ only in case.
 
     In German "Hund" is the usual form and "hund" is not; for "rot" and "Rot" it is the reverse. If
-    both words had one case, a softmax over sums could not hesitate between "Hund" and "rot" without
-    giving as much to "hund" and "Rot", as case would be independent of the word.
+    the usual and the unusual form shared one case vector, case would be independent of the word: a
+    softmax that is undecided between "Hund" and "rot" would have to give as much probability to
+    "hund" and "Rot".
 
     Args:
         pieces: The vocabulary, special pieces first.
@@ -56,7 +57,7 @@ def case_families(pieces: Sequence[str], counts: Sequence[int] | np.ndarray) -> 
     Returns:
         The family and case of each piece. Pieces of one family have different cases: if two differ
         in more than case, such as "Maße" and "Masse", the second starts another family. The usual
-        form of a family has the highest count, or is the first of equally frequent forms.
+        form of a family is its most frequent form, or the first of equally frequent forms.
 
     Example:
         >>> special = ["<pad>", "<unk>", "<s>", "</s>"]
@@ -77,7 +78,7 @@ def case_families(pieces: Sequence[str], counts: Sequence[int] | np.ndarray) -> 
             letters = number
         members.add((letters, form))
         family.append(numbers.setdefault(letters, len(numbers)))
-    usual: dict[int, int] = {}  # the piece of each family
+    usual: dict[int, int] = {}  # the usual piece of each family
     for number, of in enumerate(family):
         if counts[number] > counts[usual.setdefault(of, number)]:
             usual[of] = number
@@ -89,7 +90,7 @@ def case_families(pieces: Sequence[str], counts: Sequence[int] | np.ndarray) -> 
 
 
 def _forms(piece: str) -> list[str]:
-    """The piece in capitals, and with a capital initial where a word begins."""
+    """The piece in capitals and, if it begins a word, with a capital initial."""
     word = piece.removeprefix(BLANK)
     if word == piece:
         return [word.upper()]
@@ -97,7 +98,7 @@ def _forms(piece: str) -> list[str]:
 
 
 def _form(piece: str) -> int | None:
-    """The form of a piece; None of a mixed one."""
+    """The form of a piece; None for mixed case."""
     word = piece.removeprefix(BLANK)
     if word == word.lower():
         return LOWER

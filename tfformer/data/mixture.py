@@ -1,4 +1,4 @@
-"""Several corpora as one text: the share of each, and the rows of an epoch."""
+"""Mixes several corpora: the share of each, and the rows of an epoch."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-STREAM = 1  # a random stream apart from the one that orders batches
+STREAM = 1  # a random stream separate from the stream that orders batches
 
 
 def shares_by_temperature(sizes: Sequence[int], temperature: float) -> np.ndarray:
     """Return each corpus' share of an epoch, proportional to size^(1/temperature).
 
-    The source is Arivazhagan et al. 2019, "Massively Multilingual Neural Machine Translation in the
-    Wild". At temperature 1 the shares follow the sizes; a higher temperature evens them out. The
-    result is (corpora,) float64 with sum 1.
+    See Arivazhagan et al. 2019, "Massively Multilingual Neural Machine Translation in the Wild". At
+    temperature 1 the shares are proportional to the sizes; a higher temperature evens them out. The
+    result is (corpora,) float64 and sums to 1.
 
     Example:
         >>> shares_by_temperature([100, 10_000], temperature=2).round(3).tolist()
@@ -27,18 +27,18 @@ def shares_by_temperature(sizes: Sequence[int], temperature: float) -> np.ndarra
 def rows_by_shares(
     sizes: Sequence[int], shares: Sequence[float] | np.ndarray, seed: int, epoch: int
 ) -> np.ndarray:
-    """Return the numbers of an epoch's rows, as many as all corpora have, ascending in each corpus.
+    """Return the row numbers of an epoch, as many as all corpora have rows, ascending per corpus.
 
-    A corpus with a share larger than its size repeats all its rows before any row occurs once more;
-    from a corpus with a smaller share, rows are drawn without replacement. `sizes` are the rows of
-    each corpus, none of which may be empty; the sum of `shares` is 1.
+    If a corpus's share is larger than its size, all its rows are used before any row is repeated;
+    otherwise rows are drawn without replacement. `sizes` contains the number of rows per corpus, at
+    least one each; `shares` sums to 1.
     """
     total = sum(sizes)
     for number, size in enumerate(sizes, start=1):
         if not size:
             raise ValueError(
-                f"corpus {number} of data.train has no row that fits, so none can be drawn; take "
-                "it out of the list or raise data.max_length"
+                f"corpus {number} of data.train has no row within data.max_length; remove the "
+                "corpus from the list or raise data.max_length"
             )
     random = np.random.default_rng([seed, epoch, STREAM])
     dtype = np.promote_types(np.int32, np.min_scalar_type(-total))

@@ -1,6 +1,6 @@
 """The embedded English-German parallel corpus.
 
-The grammar in `scripts/phrasebook` wrote it into `phrasebook/*.tsv.gz`, a pair per line.
+The grammar in `scripts/phrasebook` generated it as `phrasebook/*.tsv.gz`, one pair per line.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tfformer.storage.whole_files import write_text
 SPLITS = ("train", "valid", "test")
 LANGUAGES = {"en": "source", "de": "target"}
 SEED = 20170612
-REPETITIONS = 16  # copies of each fixed phrase in the training text, the only way to learn it
+REPETITIONS = 16  # copies of each fixed phrase in the training text; with fewer it is not learned
 FOLDER = Path(__file__).with_suffix("")
 
 
@@ -97,8 +97,9 @@ def _links(column: str) -> tuple[tuple[int, int], ...]:
 def write(output: str | Path) -> list[Path]:
     """Write {train,valid,test}.{en,de} into a folder, one sentence per line; return the paths.
 
-    Files that an interrupted call has left are kept, and the missing files are written.
-    FileExistsError: a file of such a name contains another text, or all six exist already.
+    Files from an interrupted call are kept, and the missing files are written. It raises
+    FileExistsError if a file with one of these names has other content, or if all six files exist
+    already.
     """
     output = Path(output)
     texts = {
@@ -112,14 +113,20 @@ def write(output: str | Path) -> list[Path]:
             missing[path] = text
         elif not path.is_file() or path.read_bytes() != text.encode("utf-8"):
             raise FileExistsError(
-                f"{path} exists already and is left as it is; choose another folder, or delete it"
+                f"{path} already exists and was not overwritten; choose another folder, or delete "
+                "the file"
             )
     if not missing:
         raise FileExistsError(
-            f"{output} has the whole phrasebook already; choose another folder, or delete it"
+            f"{output} already contains the complete phrasebook; choose another folder, or delete "
+            "it"
         )
     if existing := len(texts) - len(missing):
-        warnings.warn(f"{output} had {existing} files of an unfinished phrasebook", stacklevel=2)
+        warnings.warn(
+            f"{output} already contained {existing} files of an incomplete phrasebook; they were "
+            "kept",
+            stacklevel=2,
+        )
     output.mkdir(parents=True, exist_ok=True)
     for path, text in missing.items():
         write_text(path, text)

@@ -1,6 +1,6 @@
 """Sentences and their pairs from text files, TSV, TFDS or the phrasebook.
 
-A data source has one of the forms that `read_pairs` names, or is a list of several.
+A data source has one of the forms listed in `read_pairs`, or is a list of data sources.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Any, BinaryIO, TypeVar
 from tfformer.config.corpora import SELF_CONTAINED, TSV, corpora_of
 
 SentencePair = tuple[str, str]
-MAX_LINE = 2**24  # bytes; one that never ends, such as that of /dev/zero, would fill the memory
+MAX_LINE = 2**24  # bytes; an endless line, such as from /dev/zero, would fill the memory
 Row = tuple[str, ...]  # a sentence pair, or (sentence,) for a language model
 R = TypeVar("R", bound=Row)
-Bytes = BinaryIO | gzip.GzipFile  # a file as it is, or unpacked
+Bytes = BinaryIO | gzip.GzipFile  # a plain file, or a decompressed one
 
 
 def read_pairs(
@@ -47,17 +47,17 @@ def read_pairs(
     Args:
         source: The data source.
         folder: The folder that relative paths start from.
-        languages: The keys of source and target in TensorFlow Datasets; the data set's own by
-            default.
-        split: The split of a `tfds:NAME` without one.
+        languages: The keys of source and target in TensorFlow Datasets; by default those that the
+            data set declares.
+        split: The split for a `tfds:NAME` without `@SPLIT`.
 
     Yields:
         (source, target).
 
     Raises:
         FileNotFoundError: A file does not exist.
-        ValueError: The form is unknown, the sides do not match, or the text is not UTF-8 or has a
-            NUL.
+        ValueError: The form is unknown, the sides differ in length, or the text is not UTF-8 or
+            contains a NUL byte.
 
     Example:
         >>> next(read_pairs("phrasebook:test"))[0].endswith((".", "?", "!"))
@@ -82,7 +82,7 @@ def read_pairs(
         pairs = itertools.chain.from_iterable(_tsv_pairs(path) for (path,) in parts)
     else:
         raise ValueError(
-            f"data source {source!r} has none of the known forms; use [SOURCE_FILE, TARGET_FILE], "
+            f"data source {source!r} has an unknown form; use [SOURCE_FILE, TARGET_FILE], "
             "FILE.tsv, tfds:NAME@SPLIT or phrasebook:SPLIT"
         )
     return _at_least_one(pairs, source, "sentence pair")
@@ -100,7 +100,7 @@ def read_sentences(
     languages: tuple[str] | None = None,
     split: str = "train",
 ) -> Iterator[tuple[str]]:
-    """Yield (sentence,) from a data source of one side, for a language model.
+    """Yield (sentence,) from a monolingual data source, for a language model.
 
     The forms are those of `read_pairs`, with one text file `train.txt`; [en] or [de] in `languages`
     chooses a side of the phrasebook.
@@ -177,7 +177,7 @@ def unpacked(raw: BinaryIO, path: Path) -> Iterator[Bytes]:
             yield stream
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(
-            f"{path}: not a whole gzip file; fetch or compress it again ({error})"
+            f"{path} is not a complete gzip file ({error}); fetch or compress it again"
         ) from error
 
 
@@ -198,15 +198,15 @@ def lines_with_ends(stream: Bytes, name: str) -> Iterator[str]:
 
 
 def lines_of_bytes(stream: Bytes, name: str) -> Iterator[bytes]:
-    """Yield the lines of a binary file with their ends; a line may have `MAX_LINE` bytes."""
+    """Yield the lines of a binary file with their ends; a line may have up to `MAX_LINE` bytes."""
     for number in itertools.count(1):
         line = stream.readline(MAX_LINE + 1)
         if not line:
             return
         if len(line) > MAX_LINE:
             raise ValueError(
-                f"{name}, line {number}: has more than {MAX_LINE:,} bytes; use a text with line "
-                "ends"
+                f"{name}, line {number} has more than {MAX_LINE:,} bytes; use a text file with "
+                "line ends"
             )
         yield line
 
@@ -214,7 +214,7 @@ def lines_of_bytes(stream: Bytes, name: str) -> Iterator[bytes]:
 def _text(line: bytes, origin: str) -> str:
     if b"\0" in line:
         raise ValueError(
-            f"{origin}: holds a NUL byte, which no text has; save the file as UTF-8 text"
+            f"{origin} contains a NUL byte, so it is not text; save the file as UTF-8 text"
         )
     try:
         return line.decode("utf-8")
@@ -293,13 +293,13 @@ def _tfds_builder(name: str) -> tuple[ModuleType, Any]:
         return tfds, tfds.builder(name)
     except ValueError as error:
         raise ValueError(
-            f"TensorFlow Datasets knows no {name!r}; choose one from "
+            f"TensorFlow Datasets has no data set {name!r}; choose one from "
             "https://www.tensorflow.org/datasets/catalog"
         ) from error
 
 
 def _prepare(name: str, builder: Any) -> None:
-    """Fetch the data set, if it is not here already; TFDS has errors of its own."""
+    """Download the data set unless it is already here, and translate TFDS's errors."""
     try:
         builder.download_and_prepare()
     except Exception as error:
@@ -315,8 +315,8 @@ def _tfds_languages(info: Any, languages: tuple[str, ...] | None, sides: int) ->
     count = {1: "one", 2: "two"}[sides]
     if chosen is None:
         raise ValueError(
-            f"TFDS dataset {info.name!r} names no source and target; set languages, {count} of "
-            f"{known}"
+            f"TFDS dataset {info.name!r} declares no source and target; set languages to {count} "
+            f"of {known}"
         )
     if len(chosen) != sides or not set(chosen) <= set(known):
         raise ValueError(
@@ -345,8 +345,8 @@ def matching_files(names: Sequence[Path]) -> list[tuple[Path, ...]]:
     """Return the files of each part of a text, one file per side, in the order of the parts' names.
 
     A `*` in a name matches any text within a file name, the same text on all sides. Names without a
-    `*` are one part, whether these files exist or not. FileNotFoundError: no file matches, or a
-    part lacks a side.
+    `*` form one part, whether or not the files exist. FileNotFoundError: no file matches, or a part
+    lacks a side.
 
     Example:
         >>> import tempfile
@@ -362,20 +362,19 @@ def matching_files(names: Sequence[Path]) -> list[tuple[Path, ...]]:
         return [tuple(names)]
     if len(stars) > 1:
         raise ValueError(
-            f"{' and '.join(map(str, names))} must have as many * as each other, since each stands "
-            "for the same text in both"
+            f"{' and '.join(map(str, names))} must contain the same number of *, because each * "
+            "stands for the same text on both sides"
         )
     matches = [_found(str(name)) for name in names]
     for number, name in enumerate(names):
         if not matches[number]:
             raise FileNotFoundError(
-                f"{name}: no file has such a name; correct it or fetch the data first"
+                f"{name}: no file matches; correct the pattern or fetch the data first"
             )
         for part, files in sorted((part, file) for side in matches for part, file in side.items()):
             if part not in matches[number]:
                 raise FileNotFoundError(
-                    f"{_filled(str(name), part)}: there is no such file, but {files} needs it as "
-                    "its other side"
+                    f"{_filled(str(name), part)}: no such file, but it is the other side of {files}"
                 )
 
     def files_of(part: tuple[str, ...]) -> tuple[Path, ...]:
@@ -385,7 +384,7 @@ def matching_files(names: Sequence[Path]) -> list[tuple[Path, ...]]:
 
 
 def _found(pattern: str) -> dict[tuple[str, ...], Path]:
-    """What the stars stand for -> the file, of all files of the pattern."""
+    """Return (what the stars stand for) -> file, for every file that matches the pattern."""
     pieces = pattern.split("*")
     regex = re.compile("([^/]*)".join(map(re.escape, pieces)))
     matches = map(regex.fullmatch, glob.iglob("*".join(map(glob.escape, pieces))))

@@ -1,11 +1,11 @@
 """Encoded text in files, written once and mapped by every training that needs it.
 
-A cache is a folder of encoded texts, each a folder whose name is a digest of all that its ids
+A cache is a folder with a subfolder per encoded text, named by a digest of everything that the ids
 depend on:
 
-KEY/manifest.json     that key in full, the counts of rows, the digest of the ids, and its own
-KEY/SIDE.ids.npy      the ids of one side, row after row, in the smallest type that holds them
-KEY/SIDE.offsets.npy  where each row begins, and the end of the last
+KEY/manifest.json     the key in full, the row counts, the digest of the ids, and its own digest
+KEY/SIDE.ids.npy      the ids of one side, row after row, in the smallest sufficient type
+KEY/SIDE.offsets.npy  the start of each row, and the end of the last row
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from tfformer.data.sources import Row, read_pairs, source_files, tfds_version
 from tfformer.storage.small_files import digest_of_values, parse_json, read_text
 from tfformer.storage.whole_files import file_digest, publish_as, temporary_folder, write_text
 
-# Rises where the same text gives other rows or ids: here, in augmentation, encoding, sources.
+# Increase this when a change here, in augmentation, encoding or sources gives other rows or ids.
 FORMAT = 3
 MANIFEST = "manifest.json"
-SIDES = {1: ("text",), 2: ("source", "target")}  # the names of so many sides
+SIDES = {1: ("text",), 2: ("source", "target")}  # number of sides -> their names
 
 
 def cached_text(
@@ -45,12 +45,13 @@ def cached_text(
 ) -> EncodedText:
     """Return an encoded text whose arrays are mapped from files in `folder`.
 
-    If the cache lacks the text, it is read, encoded and written, whole or not at all. Two processes
-    may do so at the same time; both then read the files of the first. `fingerprint` identifies the
-    text as a plain value; the other arguments are those of `encode_corpora`.
+    If the text is not in the cache, it is read, encoded and written atomically. If two processes do
+    this at the same time, both then read the files of the process that finished first.
+    `fingerprint` returns a plain value that identifies the text; the other arguments are those of
+    `encode_corpora`.
     """
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"data.cache={folder} is a file; name a folder, or leave it out")
+        raise ValueError(f"data.cache={folder} is a file; set it to a folder, or leave it out")
     content = fingerprint()
     key = _key(content, tokenizers, max_length)
     entry = folder / digest_of_values(key)[:32]
@@ -71,7 +72,7 @@ def cached_text(
 
 
 def _key(content: object, tokenizers: Sequence[AnyTokenizer], max_length: int) -> dict[str, Any]:
-    """Return all that the ids depend on."""
+    """Return everything that the ids depend on."""
     return {
         "format": FORMAT,
         "text": digest_of_values(content),
@@ -100,7 +101,7 @@ def _write_arrays(
 
 
 class _RowsWriter:
-    """Writes the rows of one side as they come; the lengths alone stay in memory."""
+    """Writes the rows of one side as they arrive; only the lengths stay in memory."""
 
     def __init__(self, folder: Path, name: str, dtype: np.dtype, max_length: int) -> None:
         self._ids, self._offsets = _array_files(folder, name)
@@ -122,7 +123,7 @@ class _RowsWriter:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
-            with suppress(OSError):  # the disk is full still
+            with suppress(OSError):  # the disk is still full
                 self._file.close()
             return
         with _explained(self._ids), self._file:
@@ -135,7 +136,7 @@ class _RowsWriter:
             np.save(self._offsets, offsets)
 
     def _write_header(self) -> None:
-        """Write the file's beginning, which has one length for any number of ids."""
+        """Write the header, whose length does not depend on the number of ids."""
         descr = np.lib.format.dtype_to_descr(self._dtype)
         header = {"descr": descr, "fortran_order": False, "shape": (self._size,)}
         np.lib.format.write_array_header_1_0(self._file, header)
@@ -143,7 +144,7 @@ class _RowsWriter:
 
 @contextmanager
 def _explained(file: Path) -> Iterator[None]:
-    """Name the file that cannot be written, such as on a full disk."""
+    """Name the file in errors about writing it, such as on a full disk."""
     try:
         yield
     except OSError as error:
@@ -170,11 +171,11 @@ def _write_manifest(folder: Path, key: dict[str, Any], text: EncodedText) -> Non
 
 
 def _open(entry: Path, key: dict[str, Any], names: Sequence[str]) -> EncodedText:
-    """Map a text's files, and compare every byte with what was written."""
+    """Map a text's files, and verify their digest."""
     try:
         values = _manifest(entry)
         if values["key"] != key:
-            raise ValueError("it is of another text, vocabulary or version")
+            raise ValueError("it was written for another text, vocabulary or version")
         text = EncodedText(
             _mapped(entry, names),
             key["max_length"],
@@ -184,7 +185,7 @@ def _open(entry: Path, key: dict[str, Any], names: Sequence[str]) -> EncodedText
         )
         if text.digest != values["ids"]:
             raise ValueError("its ids do not match their digest")
-    except (OSError, ValueError, tokenize.TokenError) as error:  # NumPy's, of a damaged header
+    except (OSError, ValueError, tokenize.TokenError) as error:  # from NumPy, for a bad header
         raise ValueError(
             f"{entry} is not a complete text cache ({error}); delete this folder; the next "
             "training run writes it again"
@@ -193,7 +194,7 @@ def _open(entry: Path, key: dict[str, Any], names: Sequence[str]) -> EncodedText
 
 
 def _manifest(entry: Path) -> dict[str, Any]:
-    """Read a manifest, which knows its own digest."""
+    """Read a manifest and verify the digest that it contains."""
     if not (entry / MANIFEST).is_file():
         raise ValueError(f"{MANIFEST} is missing")
     values = parse_json(read_text(entry / MANIFEST))

@@ -9,7 +9,7 @@ from tfformer.special_ids import PLACEHOLDER
 
 @dataclass(frozen=True)
 class Tokenizers:
-    """Source and target tokenizer: one object where the vocabulary is shared."""
+    """Source and target tokenizer; the same object if the vocabulary is shared."""
 
     source: AnyTokenizer
     target: AnyTokenizer
@@ -21,7 +21,7 @@ class Tokenizers:
 
     @property
     def languages(self) -> list[str] | None:
-        """The names of the two languages of a multilingual model; None for any other."""
+        """The names of the two languages of a multilingual model; None for other models."""
         names = [side.language for side in (self.source, self.target)]
         languages = [name for name in names if name is not None]
         return languages if len(languages) == len(names) else None
@@ -53,7 +53,7 @@ def _with_language(side: AnyTokenizer, language: str | None) -> AnyTokenizer:
         return side
     if isinstance(side, Tokenizer) or not side.languages:
         raise ValueError(
-            f"the run has one pair of languages, so {language[:40]!r} cannot be chosen; leave out "
-            "--languages, or import a multilingual model again"
+            f"the run translates between two fixed languages, so {language[:40]!r} cannot be "
+            "chosen; leave out --languages, or import a multilingual model"
         )
     return side.with_language(language)

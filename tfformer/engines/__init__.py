@@ -1,7 +1,7 @@
-"""An artifact, opened, that translates: a run directory or an export, each by its own runtime.
+"""Open runs and exports, and translate with them, each in its runtime.
 
-`open_engine` is the entrance for whole programs; `find_artifact` tells what an artifact is without
-loading it. Only the engine of a run and the engine of a SavedModel import TensorFlow.
+Programs call `open_engine`; `find_artifact` identifies an artifact without loading it. Only the
+engine of a run and the engine of a SavedModel import TensorFlow.
 """
 
 from tfformer.engines.artifact import Artifact as Artifact

@@ -1,4 +1,4 @@
-"""Answer requests to an artifact, as the check of an export does in a fresh process.
+"""Answer requests to an artifact; the check of an export runs this in a new process.
 
     python -m tfformer.engines FOLDER < requests.json > answers.json
 
@@ -21,7 +21,7 @@ Answers = list[dict[str, Any]]
 
 
 def main(folder: str) -> None:
-    """Answer the requests of standard input with the artifact in a folder."""
+    """Answer the requests on standard input with the artifact in a folder."""
     requests = json.load(sys.stdin)
     by_loader = []
     with open_engine(folder) as engine:
@@ -47,14 +47,14 @@ def _answers(engine: Any, requests: Sequence[Request]) -> Answers:
 
 
 def _array(values: Sequence[Any]) -> np.ndarray:
-    """Nested lists of JSON as texts in UTF-8, or as 32-bit integers."""
+    """Return JSON's nested lists as an array of UTF-8 bytes or 32-bit integers."""
     if isinstance(values[0], str):
         return np.array([text.encode() for text in values], object)
     return np.array(values, np.int32)
 
 
 def _plain(values: Any) -> Any:
-    """Nested lists with text in place of bytes."""
+    """Return values as nested lists, with bytes decoded to text."""
     if isinstance(values, list):
         return [_plain(value) for value in values]
     return values.decode("utf-8", "replace") if isinstance(values, bytes) else values

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-# OpenMP's idle threads sleep: spinning, they take seconds where other programs run, too.
+# Make OpenMP's idle threads sleep: spinning costs seconds when other programs run, too.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 import ctranslate2
 import numpy as np
@@ -19,7 +19,7 @@ from tfformer.inference.translation import Translation
 
 
 class CTranslate2Engine(Engine):
-    """An exported version, run by CTranslate2 on `threads` processors, by default all."""
+    """An exported version, run by CTranslate2 on `threads` CPU cores, by default all."""
 
     def __init__(self, folder: str, threads: int | None = None) -> None:
         manifest, tokenizers = open_export(Path(folder))
@@ -38,7 +38,7 @@ class CTranslate2Engine(Engine):
         translations = [[Translation("", 0.0)] for _ in rows]
         full = (number for number, row in enumerate(rows) if row)
         by_length = sorted(full, key=lambda number: len(rows[number]))
-        # CTranslate2 takes one limit per call.
+        # CTranslate2 accepts one limit per call.
         for limit, group in itertools.groupby(by_length, lambda number: self._limit(rows[number])):
             numbers = list(group)
             results = self._translator.translate_batch(
@@ -56,7 +56,7 @@ class CTranslate2Engine(Engine):
         return translations
 
     def _limit(self, row: Sequence[int]) -> int:
-        """The most tokens of a translation, by the run's rule (`graphs.length_limits`)."""
+        """Maximum number of tokens of a translation, by the run's rule (`graphs.length_limits`)."""
         decoding = self.manifest["decoding"]
         width = np.float32(len(row) + 1)
         proportional = int(np.ceil(np.float32(decoding["max_length_factor"]) * width))
@@ -70,7 +70,7 @@ class CTranslate2Engine(Engine):
 
 
 def _rules(rules: Mapping[str, Any], pieces: Sequence[str]) -> dict[str, Any]:
-    """Return the rules of an export's dialect as options of CTranslate2."""
+    """Return the rules of an export's dialect as CTranslate2 options."""
     words = rules.get("bad_words", [])
     return {
         "repetition_penalty": rules.get("repetition_penalty", 1.0),

@@ -1,4 +1,4 @@
-"""The protocol of engines: an artifact, opened, that translates.
+"""The interface of engines: opened artifacts that translate.
 
 Shape letters: B sentences, N translations of each.
 """
@@ -19,23 +19,23 @@ from tfformer.data.tokenizer_pair import Tokenizers
 from tfformer.inference.translation import Translation
 
 GREEDY, BEAM = "serving_default", "translate_beam"  # the signatures over text
-CHARACTERS_PER_TOKEN = 64  # characters that are read per token of the limit; a piece has up to 16
-CHUNK = 1_000  # sentences of a text in memory
-NO_LIMIT = 2**31  # tokens, where an artifact names no limit
+CHARACTERS_PER_TOKEN = 64  # maximum characters read per token of the limit; a piece has up to 16
+CHUNK = 1_000  # sentences in memory at a time
+NO_LIMIT = 2**31  # tokens, if an artifact states no limit
 NO_TRANSLATION = -1e9  # the score of an empty slot in the beam
 
-Arrays = dict[str, np.ndarray]  # by the name of an input or output; the first axis is the batch
+Arrays = dict[str, np.ndarray]  # name of an input or output -> array; the first axis is the batch
 
 
 class TensorSpec(NamedTuple):
     """An input or output of a signature."""
 
-    dtype: str  # tensorFlow's name of the type, such as `string`, `int32` or `float32`
-    shape: tuple[int | None, ...]  # A size per axis, None where it is free
+    dtype: str  # TensorFlow's name for the type, such as `string`, `int32` or `float32`
+    shape: tuple[int | None, ...]  # one size per axis, None if it is dynamic
 
 
 class Signature(NamedTuple):
-    """The inputs and outputs of a function of an artifact, by name."""
+    """The named inputs and outputs of one of an artifact's functions."""
 
     inputs: Mapping[str, TensorSpec]
     outputs: Mapping[str, TensorSpec]
@@ -63,14 +63,15 @@ class Engine(ABC):
     An engine may be called from several threads. `with` closes it.
 
     Args:
-        manifest: The artifact's description of itself; empty for a SavedModel of another program.
-        tokenizers: The tokenizers of both languages; None for a SavedModel of another program.
+        manifest: The artifact's manifest; empty for a SavedModel from another program.
+        tokenizers: The tokenizers of both languages; None for a SavedModel from another program.
 
     Attributes:
-        signatures: The functions that `run` knows. Every artifact over text has `GREEDY` and
-            `BEAM`.
-        beam_size: Number of beams of the artifact's own search; 1 is greedy search.
-        max_tokens: Tokens of the longest sentence that is translated whole, without the end token.
+        signatures: The functions that `run` can call. Every artifact with text signatures has
+            `GREEDY` and `BEAM`.
+        beam_size: Number of beams in the artifact's default search; 1 is greedy search.
+        max_tokens: Maximum number of tokens, without the end token, that are translated; a longer
+            sentence is truncated.
     """
 
     def __init__(self, manifest: Mapping[str, Any], tokenizers: Tokenizers | None) -> None:
@@ -92,14 +93,15 @@ class Engine(ABC):
         return self.tokenizers.placeholders if self.tokenizers else ()
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Count the source tokens of each text, a language token included; 0 for a blank text."""
+        """Count the source tokens of each text, including a language token; 0 for a blank text."""
         return list(map(len, self._tokenizers.source.encode(list(texts))))
 
     def translate(self, sentences: Sequence[str], beam_size: int | None = None) -> list[str]:
-        """Translate sentences, the blank ones to empty texts; one beyond `max_tokens` is truncated.
+        """Translate sentences, truncated to `max_tokens`; blank sentences become empty.
 
-        By default the artifact's own search finds them. ValueError: it has no search with so many
-        beams, or refuses a sentence. RuntimeError: the runtime fails.
+        By default the artifact's own search is used. It raises ValueError if the artifact has no
+        search with this number of beams or rejects a sentence, and RuntimeError if the runtime
+        fails.
         """
         return [best.text for best, *_ in self._search(sentences, beam_size or self.beam_size, 1)]
 
@@ -108,7 +110,7 @@ class Engine(ABC):
     ) -> list[list[Translation]]:
         """Return up to `beam_size` translations of each sentence with their scores, best first.
 
-        A blank sentence has a single empty translation. Arguments and errors are those of
+        A blank sentence gets a single empty translation. Arguments and errors are those of
         `translate`.
         """
         beam_size = beam_size or self.beam_size
@@ -130,7 +132,7 @@ class Engine(ABC):
             warnings.warn(truncation_report(truncated, total, self.max_tokens), stacklevel=1)
 
     def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> Arrays:
-        """Run one of `signatures`, as TensorFlow Serving's API does.
+        """Run one of `signatures`, with the semantics of TensorFlow Serving's API.
 
         Inputs and outputs are arrays with the batch first; text is an object array of bytes.
         """
@@ -167,12 +169,12 @@ class Engine(ABC):
     def _search(
         self, sentences: Sequence[str], beam_size: int, count: int
     ) -> list[list[Translation]]:
-        """Find at least `count` translations of each sentence, or all that the beam holds."""
+        """Find at least `count` translations of each sentence, or all that are in the beam."""
 
     @property
     def _tokenizers(self) -> Tokenizers:
         if self.tokenizers is None:
-            raise ValueError("the model has no tokenizer beside it; export the run again")
+            raise ValueError("the artifact contains no tokenizer; export the run again")
         return self.tokenizers
 
     def _encoded(self, sentences: Sequence[str]) -> list[list[int]]:

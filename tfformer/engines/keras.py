@@ -9,7 +9,7 @@ from tfformer.run_directory import Run
 
 
 class KerasEngine(Engine):
-    """A run of a translation model; TensorFlow's threads follow `TF_NUM_INTRAOP_THREADS`."""
+    """A run of a translation model; `TF_NUM_INTRAOP_THREADS` sets the number of threads."""
 
     def __init__(self, folder: str, threads: int | None = None) -> None:
         run = Run.open(folder)

@@ -22,9 +22,9 @@ FINGERPRINT = "fingerprint.pb"
 
 
 class SavedModelEngine(Engine):
-    """An exported version, or a SavedModel of another program, read by `tf.saved_model.load`.
+    """An exported version, or a SavedModel from another program, read by `tf.saved_model.load`.
 
-    TensorFlow's threads follow `TF_NUM_INTRAOP_THREADS`.
+    `TF_NUM_INTRAOP_THREADS` sets TensorFlow's number of threads.
     """
 
     def __init__(self, path: str, threads: int | None = None) -> None:
@@ -66,8 +66,8 @@ class SavedModelEngine(Engine):
 class Session:
     """A SavedModel in a TensorFlow 1 session, which restores it as TensorFlow Serving does.
 
-    `tf.saved_model.load` shares kernels between functions and finds variables by Python objects, so
-    that each loader can fail where the other does not.
+    `tf.saved_model.load` shares kernels between functions and finds variables through Python
+    objects, so each of the two loaders can fail where the other succeeds.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -100,7 +100,7 @@ def read_signatures(path: Path) -> dict[str, Signature]:
     try:
         graph = saved_model_pb2.SavedModel.FromString(path.read_bytes()).meta_graphs[0]
     except (DecodeError, IndexError):
-        raise ValueError(f"{path} is no SavedModel; export the run again") from None
+        raise ValueError(f"{path} is not a SavedModel; export the run again") from None
     return {
         name: Signature(_specs(signature.inputs), _specs(signature.outputs))
         for name, signature in sorted(graph.signature_def.items())
@@ -117,9 +117,9 @@ def _specs(tensors: Mapping[str, meta_graph_pb2.TensorInfo]) -> dict[str, Spec]:
 
 
 def _loaded(folder: Path) -> Any:
-    """The restored model; TensorFlow's loader raises errors of every kind on damaged files."""
+    """Return the restored model; TensorFlow's loader raises many errors on damaged files."""
     try:
-        if (folder / FINGERPRINT).exists():  # the loader would print a traceback and go on
+        if (folder / FINGERPRINT).exists():  # the loader would print a traceback and continue
             tf.saved_model.experimental.read_fingerprint(str(folder))
         return tf.saved_model.load(str(folder))
     except Exception as error:
@@ -131,7 +131,7 @@ def _loaded(folder: Path) -> Any:
 
 
 def _filled(texts: np.ndarray, scores: np.ndarray) -> list[Translation]:
-    """The translations (N,) in the slots of a beam that hold one."""
+    """Return the translations in the slots (N,) of a beam that are not empty."""
     pairs = zip(texts, scores, strict=True)
     return [_translation(text, score) for text, score in pairs if score > NO_TRANSLATION / 2]
 
@@ -141,7 +141,7 @@ def _translation(text: bytes, score: float) -> Translation:
 
 
 def _reason(error: tf.errors.OpError) -> str:
-    """The last line of a message that begins with places in the graph."""
+    """Return the last line of a message, without the graph locations before it."""
     lines = [
         line for line in error.message.splitlines() if line and not line.startswith(("\t", " "))
     ]

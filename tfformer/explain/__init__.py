@@ -1,4 +1,4 @@
-"""A trained run seen from inside, in text and pictures.
+"""Inspect a trained run, as text and as pictures.
 
 It shows attention, alignment, layers and training.
 """

@@ -1,11 +1,11 @@
-"""The words that decide a word of a translation.
+"""Which words determine a word in a translation.
 
-They are those without which the model doubts it. A word is hidden from the model: the unknown token
-takes the place of its pieces. Its influence is the fall of the log-odds of the decided word against
-its alternatives, such as "es" against "er" and "sie", in nats. This is representation erasure, Li
-et al. 2016 ("Understanding Neural Networks through Representation Erasure"), of a contrast, Yin and
-Neubig 2022 ("Interpreting Language Models with Contrastive Explanations"). A head's attention says
-where a part of the model looks; an influence says how much the whole model needs a word.
+A word is hidden from the model by replacing its pieces with the unknown token. Its influence is the
+resulting drop, in nats, in the log-odds of the chosen word against its alternatives, such as "es"
+against "er" and "sie". This combines representation erasure (Li et al. 2016, "Understanding Neural
+Networks through Representation Erasure") with contrastive explanation (Yin and Neubig 2022,
+"Interpreting Language Models with Contrastive Explanations"). A head's attention says where a part
+of the model looks; an influence says how much the whole model needs a word.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from tfformer.special_ids import UNKNOWN_ID
 
 
 class Decision(NamedTuple):
-    """A word of a translation, and alternatives to it."""
+    """A word in a translation, and its alternatives."""
 
     source: str  # the sentence
     target: str  # its translation
-    word: int  # the word of the translation, counted from 0 between spaces
+    word: int  # index of the word in the translation, split at spaces, from 0
     alternatives: tuple[str, ...]  # the other words, at least one
 
     @classmethod
     def of(cls, source: str, target: str, words: str) -> Decision:
-        """Return the decision that words such as `es/er/sie` name: the word, then its alternatives.
+        """Return the decision for words such as `es/er/sie`: the word, then its alternatives.
 
         Raises:
             ValueError: The word is not in the translation, or there is no alternative.
@@ -50,14 +50,14 @@ class Decision(NamedTuple):
         return cls(source, target, written.index(word), tuple(alternatives))
 
     def written(self, alternative: str) -> Decision:
-        """Return the decision with an alternative in place of its word."""
+        """Return the decision with its word replaced by an alternative."""
         words = self.target.split()
         words[self.word] = alternative
         return self._replace(target=" ".join(words))
 
 
 class Hidden(NamedTuple):
-    """Words hidden from the model, counted from 0; target words are before the decided word."""
+    """Indices of words hidden from the model; target words precede the decided word."""
 
     source: tuple[int, ...] = ()
     target: tuple[int, ...] = ()
@@ -76,7 +76,7 @@ class Influences(NamedTuple):
 def influences(translator: Translator, decision: Decision) -> Influences:
     """Hide every word in turn and measure its influence on a decision.
 
-    A negative influence means that the word spoke against the decision.
+    A negative influence means that the word made the decision less likely.
     """
     source_words = tuple(decision.source.split())
     target_words = tuple(decision.target.split())
@@ -128,7 +128,7 @@ def _log_probs(
 def _without(
     sentences: EncodedSentences, spans: Sequence[list[slice]], words: Sequence[tuple[int, ...]]
 ) -> EncodedSentences:
-    """Replace the pieces of some words of each sentence by the unknown token."""
+    """Replace the pieces of some words in each sentence with the unknown token."""
     rows = [np.array(ids) for ids in sentences.ids]
     for row, spans_of_row, words_of_row in zip(rows, spans, words, strict=True):
         for word in words_of_row:

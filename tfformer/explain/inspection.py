@@ -14,11 +14,11 @@ from tfformer.training.history import SELECTION_METRICS, best_epoch, is_validate
 
 
 class Part(NamedTuple):
-    """The weights of one place in the model."""
+    """The weights of one component of the model."""
 
     name: str
     shapes: tuple[tuple[int, ...], ...]  # one shape per weight
-    copies: int = 1  # layers that have such a place
+    copies: int = 1  # number of layers with this component
 
     @property
     def parameters(self) -> int:
@@ -27,7 +27,7 @@ class Part(NamedTuple):
 
 
 def describe(run: Run) -> str:
-    """Return the text of `tfformer inspect`, for a run that is finished or not."""
+    """Return the output of `tfformer inspect` for a finished or unfinished run."""
     tokenizers = run.tokenizers
     model = new_model(run.config.model, tokenizers)
     parts = (
@@ -41,7 +41,7 @@ def describe(run: Run) -> str:
 
 
 def model_parts(model: Model) -> list[Part]:
-    """Return every weight of a built model by its place; equal layers are listed once."""
+    """Return the weights of a built model per component; identical layers are listed once."""
     parts = []
     for layer in model.layers:
         names = _names(model, layer)
@@ -56,12 +56,12 @@ def model_parts(model: Model) -> list[Part]:
 
 
 def _names(model: Model, layer: keras.layers.Layer) -> list[str]:
-    """The model's attributes that are this layer; tied embeddings have several."""
+    """Return the model's attribute names for a layer; tied embeddings have several."""
     return [name for name, value in vars(model).items() if value is layer]
 
 
 def _stack_parts(side: str, stack: keras.layers.Layer) -> Iterator[Part]:
-    """The parts of a stack: for each sub-layer the weights that belong together."""
+    """Yield the components of a stack: the weights of each sub-layer, grouped."""
     for sublayer in stack.layers[0].sublayers():
         places: dict[str, list[keras.Variable]] = {}
         for weight in sublayer.weights:
@@ -104,7 +104,7 @@ def _recipe(run: Run) -> str:
         sort_keys=False,
         default_flow_style=None,
         width=110,
-        allow_unicode=True,  # symbols such as ⟦1⟧ as they are
+        allow_unicode=True,  # show symbols such as ⟦1⟧ unescaped
     )
     return f"Recipe\n{textwrap.indent(text.rstrip(), '  ')}"
 

@@ -1,5 +1,5 @@
-"""A run as an artifact that other software runs: written, read back, compared, published.
+"""Export a run as an artifact for other software: write, read back, compare, publish.
 
-`pipeline.export_model` is the entrance, `formats.FORMATS` the table of formats, and each format has
-a folder with its options, its writer and its questions.
+The entry point is `pipeline.export_model`. `formats.FORMATS` lists the formats; each has a folder
+with its options, its writer and its questions.
 """

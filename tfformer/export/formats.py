@@ -1,6 +1,6 @@
-"""The formats of an export. To add one, write its folder and enter it here.
+"""The export formats. To add a format, write its folder and list it here.
 
-Nothing here imports TensorFlow, as the command line reads the options before it does.
+This module does not import TensorFlow, because the command line checks options before loading it.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ def options_of(name: str) -> list[str]:
 
 
 def check_options(name: str, given: Mapping[str, object]) -> None:
-    """Raise ValueError for a format, or an option of it, that is not known."""
+    """Raise ValueError for an unknown format or an unknown option of it."""
     if name not in NAMES:
         raise ValueError(f"format={name!r} is not known; choose one of {', '.join(NAMES)}")
     known = options_of(name)

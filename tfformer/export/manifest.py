@@ -1,4 +1,4 @@
-"""The manifest of an artifact: what was written, and from which run; as JSON and in words."""
+"""The manifest of an artifact, as JSON and Markdown: what was written, and from which run."""
 
 import importlib.metadata
 import json
@@ -50,7 +50,7 @@ Licence: {licence}.
 
 {signatures}
 
-The contract of inputs and outputs is in tfformer's export/README.md.
+tfformer's export/README.md specifies the inputs and outputs.
 
 ## Checked
 
@@ -58,15 +58,15 @@ The contract of inputs and outputs is in tfformer's export/README.md.
 
 ## Limits
 
-- A text has up to {max_length} tokens, the end token included; a longer text is truncated.
-- The model knows text like its training text. Its output can be wrong and still read well.
+- A text has up to {max_length} tokens, including the end token; a longer text is truncated. - The
+model works best on text like its training text. Its output can read well and still be wrong.
 """
 TITLES = {"saved_model": "TensorFlow", "ctranslate2": "CTranslate2", "litert": "LiteRT"}
-NO_LICENCE = "the terms of the text that the model was trained on apply"
+NO_LICENCE = "none stated; the terms of the training text apply"
 
 
 def first_manifest(folder: Path, run: Run, model: TextModel) -> dict[str, Any]:
-    """Save the tokenizers beside a written artifact, and return the entries of all manifests.
+    """Save the tokenizers beside an artifact, and return the entries that every manifest has.
 
     export/README.md documents the keys.
     """
@@ -99,14 +99,14 @@ def _tokenizer_files(tokenizers: Tokenizers) -> dict[str, AnyTokenizer]:
 
 
 def _origin(run: Run) -> dict[str, Any]:
-    """The digest of the run's weights, whose file seals their settings, and its measurements."""
+    """Return the digest of the run's weights (and model settings), and the run's scores."""
     result = json.loads(run.result.read_text(encoding="utf-8"))
     measured = {name: value for name, value in result.items() if name.startswith("val_")}
     return {"digest": file_digest(run.weights), **measured}
 
 
 def _examples(run: Run, model: TextModel) -> list[str]:
-    """The sentences to be offered on a page, if the run's text is known to have them."""
+    """Return example sentences for a page, if the run's training text is known to contain them."""
     valid = run.config.data.valid
     if not isinstance(valid, str) or not isinstance(model, Translator):
         return []
@@ -114,7 +114,7 @@ def _examples(run: Run, model: TextModel) -> list[str]:
 
 
 def right_examples(translator: Translator, known: Mapping[str, str]) -> list[str]:
-    """Return the sentences of `known` that the model translates as given."""
+    """Return the sentences in `known` that the model translates exactly as given there."""
     translations = translator.translate(translator.encode(list(known)))
     pairs = zip(known.items(), translations, strict=True)
     return [source for (source, target), translation in pairs if translation == target]
@@ -129,7 +129,7 @@ def _versions() -> dict[str, str]:
 
 
 def model_card(manifest: Mapping[str, Any]) -> str:
-    """Return the manifest in words, as Markdown."""
+    """Return the manifest as a model card in Markdown."""
     run = manifest["run"]
     measured = [f" {name}={value}." for name, value in run.items() if name != "digest"]
     files = [

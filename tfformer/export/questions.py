@@ -1,4 +1,4 @@
-"""The questions over text, which every engine answers, and the samples that are asked."""
+"""The text questions, which every engine answers, and the samples in them."""
 
 import random
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ def greedy(name: str, model: TextModel, samples: Sequence[str]) -> Question:
 
 
 def beam(name: str, model: TextModel, samples: Sequence[str]) -> Question:
-    """Return the question for the best translations of the artifact's beams."""
+    """Return the question for the best translations by the artifact's beam search."""
     beam_size = model.search_settings()["beam_size"]
     expected = best_translations(model, samples, beam_size)
     return Question(name, beam_size, BEAM, [{"text": samples}], read_beam, expected)
 
 
 def best_translations(model: TextModel, samples: Sequence[str], beam_size: int) -> list[Scored]:
-    """Return the run's own translations; samples beyond its length are truncated in silence."""
+    """Return the run's translations; samples that are too long are truncated without a warning."""
     assert isinstance(model, Translator)
     return [best for best, *_ in model.n_best(model.encode(samples), beam_size)]
 
@@ -43,7 +43,7 @@ def read_beam(outputs: Outputs) -> list[Scored]:
 
 
 def random_samples(model: TextModel) -> list[str]:
-    """Return sentences of these pieces, always the same, up to twice as long as the model takes."""
+    """Return reproducible random sentences of these pieces, up to twice the maximum length."""
     longest = model.max_length
     ids = range(END_ID + 1, model.tokenizers.source.vocab_size)
     dice = random.Random(1)

@@ -1,4 +1,4 @@
-"""A page that translates in the browser: a static LiteRT file and the built files around it."""
+"""A page that translates in the browser: a static LiteRT file and the built page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class WebPage(LiteRT):
     """
 
     quantize: str = "float16"
-    static: bool = field(default=True, init=False)  # a page has no choice of the following
+    static: bool = field(default=True, init=False)  # these options are fixed for a page
     beam_size: int = field(default=1, init=False)
     length_penalty: float | None = field(default=None, init=False)
 
@@ -46,7 +46,7 @@ class WebPage(LiteRT):
 
 
 def built(step: Steps, sources: Path = SOURCES) -> Path:
-    """Build the page with npm if it is missing or old, and return its folder.
+    """Build the page with npm if it is missing or out of date, and return its folder.
 
     ValueError: the sources or npm are missing, or the build fails.
     """
@@ -60,8 +60,8 @@ def built(step: Steps, sources: Path = SOURCES) -> Path:
         )
     if shutil.which("npm") is None:
         raise ValueError(
-            f"the page in {sources} has to be built, and npm is not installed; install Node.js 20 "
-            "or newer with npm"
+            f"the page in {sources} must be built, but npm is not installed; install Node.js 20 or "
+            "newer with npm"
         )
     for command in BUILD:
         with step(f"{command} in {sources}"):
@@ -70,7 +70,7 @@ def built(step: Steps, sources: Path = SOURCES) -> Path:
 
 
 def _run(command: str, sources: Path) -> None:
-    """Run a command of npm; ValueError with its first line if it fails."""
+    """Run an npm command; if it fails, raise ValueError with the first line of its output."""
     done = subprocess.run(
         command.split(), cwd=sources, capture_output=True, encoding="utf-8", errors="replace"
     )
@@ -92,10 +92,10 @@ def _is_newest(built: Path, sources: Path) -> bool:
 
 
 def lay_out(page: Path, version: Path) -> None:
-    """Copy the page beside its model, and write the digest of all files as its version.
+    """Copy the page beside its model, and set its version to a digest of all files.
 
-    A browser that has stored the page fetches it again when the version has changed. `version` is
-    the folder of the version, which contains the model.
+    A browser that has cached the page downloads it again when the version changes. `version` is the
+    folder of the version, which contains the model.
     """
     shutil.copytree(page, version, dirs_exist_ok=True)
     digest = hashlib.sha256()
@@ -106,6 +106,6 @@ def lay_out(page: Path, version: Path) -> None:
     path = version / SERVICE_WORKER
     text = path.read_text(encoding="utf-8")
     if VERSION not in text:
-        raise ValueError(f"{path} has no line {VERSION}, which is to become the page's version")
+        raise ValueError(f"{path} has no line {VERSION} to replace with the page's version")
     numbered = f'VERSION = "{digest.hexdigest()[:16]}"'
     path.write_text(text.replace(VERSION, numbered), encoding="utf-8")

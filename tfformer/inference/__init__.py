@@ -1,1 +1,1 @@
-"""A model and a search put to use: translation, generation, evaluation."""
+"""Using a trained model: translation, generation, evaluation."""

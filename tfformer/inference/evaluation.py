@@ -1,4 +1,4 @@
-"""BLEU and chrF of translations, by sacreBLEU."""
+"""BLEU and chrF of translations, computed by sacreBLEU."""
 
 import importlib.util
 import re
@@ -10,8 +10,8 @@ from tfformer.config import Config
 if TYPE_CHECKING:
     import sacrebleu
 
-# Languages that are written without spaces, or whose words sacreBLEU splits better: its tokenizers,
-# best first, each with the module that it needs.
+# SacreBLEU's tokenizers, best first, for languages that need another one than 13a, each with the
+# module that it needs.
 TOKENIZERS_OF_LANGUAGES: dict[tuple[str, ...], list[tuple[str, str | None]]] = {
     ("zh", "zho", "cmn", "yue"): [("zh", None)],
     ("ja", "jpn"): [("ja-mecab", "MeCab"), ("char", None)],
@@ -25,11 +25,12 @@ TOKENIZERS_OF_LANGUAGES: dict[tuple[str, ...], list[tuple[str, str | None]]] = {
 def scores(
     hypotheses: Sequence[str], *references: Sequence[str], tokenize: str = "13a"
 ) -> dict[str, float | str]:
-    """Score translations against one or several references each.
+    """Score translations against one or more references each.
 
     Args:
         hypotheses: N translations.
-        *references: N references, raw text; more than once for several references.
+        *references: N references as raw text; pass several lists for several references per
+            translation.
         tokenize: SacreBLEU's tokenizer, see `bleu_tokenizer`.
 
     Returns:
@@ -37,8 +38,8 @@ def scores(
         and sacreBLEU's "signature" of the BLEU score.
 
     Raises:
-        ValueError: The numbers of translations and references differ, or a library or a model of
-            the tokenizer is missing.
+        ValueError: The numbers of translations and references differ, or a library or model that
+            the tokenizer needs is missing.
 
     Example:
         >>> found = scores(["我喜欢茶。"], ["我喜欢茶。"], tokenize="zh")
@@ -69,9 +70,9 @@ def check_bleu(config: Config) -> None:
 def bleu_tokenizer(config: Config) -> str:
     """Return the name of SacreBLEU's tokenizer for the target of a recipe.
 
-    With `training.bleu_tokenizer: auto` the last of `data.languages` decides: 13a for languages
-    with spaces between words, and if no languages are named. Japanese and Korean are scored by
-    characters if the library of their tokenizer is not installed.
+    With `training.bleu_tokenizer: auto` the last of `data.languages` decides. The default is 13a,
+    for languages with spaces between words and if no languages are named. Japanese and Korean are
+    scored by characters if the library of their tokenizer is not installed.
 
     Example:
         >>> bleu_tokenizer(Config.from_dict({"data": {"languages": ["en", "zh-Hans"]}}))

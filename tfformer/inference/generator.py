@@ -1,6 +1,6 @@
-"""A language model over strings: the probability of a text, its continuation.
+"""A language model over strings: the probability of a text, and its continuation.
 
-Shape letters: R prefixes, P tokens of the longest of them, T tokens.
+Shape letters: R prefixes, P tokens of the longest prefix, T tokens.
 """
 
 import functools
@@ -42,7 +42,7 @@ class Sampling(NamedTuple):
 
 
 class Continuation(NamedTuple):
-    """A text from its prefix on."""
+    """A prefix with its continuation."""
 
     text: str  # the prefix and its continuation
     score: float  # the log-probability of the continuation in nats, the end token included
@@ -52,13 +52,13 @@ class Generator(TextModel):
     """A trained language model that scores and continues lists of texts.
 
     Every method accepts texts, or the result of `encode`. Texts that are too long for the model are
-    truncated, with one warning per call. With `encode` the caller gets the count instead of a
-    warning.
+    truncated, with one warning per call. If you call `encode` yourself, its result contains the
+    count, and there is no warning.
 
     Args:
         model: The model.
         tokenizer: The tokenizer.
-        max_length: Maximum number of tokens of a text, the end token included.
+        max_length: Maximum number of tokens per text, including the end token.
 
     Example:
         This model is untrained; `Generator.load("my_run")` returns a trained one.
@@ -109,12 +109,12 @@ class Generator(TextModel):
 
     @classmethod
     def for_recipe(cls, model: Model, tokenizers: Tokenizers, config: Config) -> Self:
-        """Put a model to use with the limit of a recipe."""
+        """Return a generator for a model, with the length limit of a recipe."""
         assert isinstance(model, LanguageModel)
         return cls(model, tokenizers.target, max_length=config.data.max_length)
 
     def with_model(self, model: Model) -> Self:
-        """Return this generator around another model with the same vocabulary."""
+        """Return a copy with another model, which has the same vocabulary."""
         assert isinstance(model, LanguageModel)
         return type(self)(model, self.tokenizer, max_length=self.max_length)
 
@@ -140,7 +140,7 @@ class Generator(TextModel):
         return encode_truncated(self.tokenizer, sentences, self.max_length - 1)
 
     def log_prob(self, sentences: Sentences, batch_size: int = 64) -> list[float]:
-        """Compute the probability of each sentence, its end included.
+        """Compute the log-probability of each sentence, including the end token.
 
         Only the most likely segmentation into tokens counts; the probability of other segmentations
         is left out.
@@ -166,10 +166,10 @@ class Generator(TextModel):
     def bits_per_byte(self, sentences: Sequence[str]) -> float:
         """Compute the bits per byte of a text with one sentence per line.
 
-        They are -log2 p over the size of the text as a UTF-8 file with newlines. The figure
-        compares models with different vocabularies; a model without a piece for a character gets
-        that character at the cost of any unknown character. Sentences longer than the model's limit
-        are left out, with a warning.
+        The result is -log2 p divided by the size of the text as a UTF-8 file with newlines. It
+        allows comparing models with different vocabularies; a character without a piece costs a
+        model only as much as any unknown token. Sentences longer than the model's limit are left
+        out, with a warning.
 
         Args:
             sentences: B texts.
@@ -178,7 +178,7 @@ class Generator(TextModel):
             Bits per byte; lower is better.
 
         Raises:
-            ValueError: Every sentence is too long, or one is not Unicode text.
+            ValueError: Every sentence is too long, or a sentence is not Unicode text.
         """
         encoded = self.encode(sentences)
         kept = [n for n, is_truncated in enumerate(encoded.is_truncated) if not is_truncated]
@@ -202,7 +202,8 @@ class Generator(TextModel):
             batch_size: Number of prefixes that are continued together.
 
         Returns:
-            The whole texts and the log-probabilities of their continuations in nats.
+            The prefixes with their continuations, and the log-probabilities of the continuations in
+            nats.
 
         Raises:
             ValueError: A prefix is not Unicode text.
@@ -222,7 +223,7 @@ class Generator(TextModel):
     ) -> list[Continuation]:
         """Continue each prefix at random; the same arguments return the same texts.
 
-        The batches of a seed, and all batches of different seeds, draw independently of each other.
+        Different batches, and calls with different seeds, draw independently.
 
         Args:
             prefixes: R texts, or the result of `encode`; an empty prefix begins a sentence.
@@ -264,7 +265,7 @@ class Generator(TextModel):
         return continuations
 
     def _graph(self, sampling: Sampling | None) -> tf.types.experimental.PolymorphicFunction:
-        """Trace once: prefixes (R, P), lengths (R,), seed, batch -> sequences."""
+        """Return the traced function: prefixes (R, P), lengths (R,), seed, batch -> sequences."""
 
         def continued(
             prefixes: tf.Tensor, lengths: tf.Tensor, seed: tf.Tensor, batch: tf.Tensor

@@ -1,4 +1,4 @@
-"""What every trained model over strings can do: be loaded, measured, saved and exported."""
+"""The base class of trained models over strings: loading, measuring, saving, exporting."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tfformer.data.sources import Row
 from tfformer.run_directory import Model, Run, Tokenizers, check_free, new_model, settings_of
 from tfformer.storage.whole_files import temporary_folder
 
-SAMPLES = 4  # texts shown of each evaluation
+SAMPLES = 4  # texts shown per evaluation
 
 
 class Measured(NamedTuple):
@@ -34,17 +34,17 @@ class TextModel(ABC):
     @classmethod
     @abstractmethod
     def for_recipe(cls, model: Model, tokenizers: Tokenizers, config: Config) -> Self:
-        """Put a model to use with the limits and the search of a recipe."""
+        """Wrap a model, with the limits and the search of a recipe."""
 
     @classmethod
     def of(cls, run: Run) -> Self:
-        """Load an opened run, with its best weights and its own search."""
+        """Load an opened run, with its best weights and its decoding settings."""
         run.check_architecture(cls.architecture)
         return cls.for_recipe(run.load_model(), run.tokenizers, run.config)
 
     @abstractmethod
     def with_model(self, model: Model) -> Self:
-        """Return this object around another model with the same vocabularies."""
+        """Return a copy with another model, which has the same vocabularies."""
 
     @abstractmethod
     def measure(self, rows: Sequence[Row], config: Config) -> Measured:
@@ -55,7 +55,7 @@ class TextModel(ABC):
         return {}
 
     def recipe(self) -> Config:
-        """Return the recipe of the model, its vocabularies and its search, without a text."""
+        """Return a recipe for the model, its vocabularies and its search, without training data."""
         model = settings_of(self.model)
         decoding = self.search_settings()
         tokenizer = {
@@ -83,7 +83,7 @@ class TextModel(ABC):
         check_free(folder)
         path = Path(folder)
         recipe = self.recipe()
-        model = new_model(recipe.model, self.tokenizers)  # without the optimizer of a fitted model
+        model = new_model(recipe.model, self.tokenizers)  # without the fitted model's optimizer
         model.set_weights(self.model.get_weights())
         with temporary_folder(path.absolute().parent) as temporary:
             run = Run.create(temporary / "run", recipe, self.tokenizers)

@@ -1,4 +1,4 @@
-"""The kinds of text model, by the architecture of their recipes."""
+"""The kinds of text models, by the architecture in the recipe."""
 
 from collections.abc import Mapping
 

@@ -46,7 +46,7 @@ class TokenEmbedding(keras.layers.Embedding):
         embeddings: The matrix (V, D).
 
     Raises:
-        ValueError: A size is not a whole number from 1.
+        ValueError: A size is not a whole number of at least 1.
 
     Example:
         >>> import numpy, tfformer

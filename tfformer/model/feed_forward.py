@@ -24,13 +24,13 @@ from tfformer.model.registry import (
 class FeedForward(SequenceLayer):
     """Position-wise max(0, x W1 + b1) W2 + b2 (section 3.3, eq. 2).
 
-    Another activation may take the place of relu.
+    Another activation can replace relu.
 
     Args:
         d_model: Width of the model, the size of each vector.
         d_ff: Width of the hidden layer.
-        activation: "relu", "gelu" or "swish", or any function of tensors; to be saved, a function
-            is registered with Keras.
+        activation: "relu", "gelu" or "swish", or any function of tensors. To save the layer,
+            register the function with Keras.
         **options: Keyword arguments of any Keras layer, see `LayerOptions`.
 
     Raises:
@@ -67,7 +67,7 @@ class FeedForward(SequenceLayer):
         self.outer.build((None, None, self.d_ff))
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
-        """Transform vectors (B, T, D), each by itself."""
+        """Transform each vector of (B, T, D) independently."""
         return self.outer(self.inner(x))
 
     def get_config(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The decoder alone: an autoregressive language model of the Transformer's layers.
+"""The decoder without an encoder: an autoregressive language model.
 
 Shape letters: B batch, T positions, D d_model, H heads, V vocabulary, L cache capacity, R rows
 being continued.
@@ -31,28 +31,29 @@ from tfformer.special_ids import END_ID, START_ID
 class LanguageModel(TokenModel):
     """A decoder-only Transformer: an autoregressive language model.
 
-    Its layers are the encoder's under a look-ahead mask, which is the decoder without
-    cross-attention (Liu et al. 2018, section 4.2.3). The probability of a sequence is exact:
-    log p(x) = sum over t of log p(x_t | x_<t), the end token included. Padding may follow.
+    It uses encoder layers with a look-ahead mask, which are decoder layers without cross-attention
+    (Liu et al. 2018, section 4.2.3). The probability of a sequence is exact: log p(x) = sum over t
+    of log p(x_t | x_<t), including the end token. Padding may follow.
 
     Args:
-        vocab_size: Token ids V.
+        vocab_size: Size V of the vocabulary.
         num_layers: Number of layers.
         d_model: Width of the model, the size of each vector; must be even.
         num_heads: Number of attention heads; must divide `d_model`.
         d_ff: Width of the feed-forward sub-layers' hidden layer.
         dropout: Dropout rate on the embeddings and on each sub-layer's output (section 5.4).
-        tie_embeddings: With "none" or "input" the output projection is a matrix of its own,
-            otherwise the embedding.
+        tie_embeddings: With "none" or "input" the output projection is a separate matrix, otherwise
+            the transposed embedding.
         activation: "relu", "gelu", "swish" or a function, see `FeedForward`.
         norm: "post" as in the paper, or "pre".
         use_bias: Add a bias in the projections of the attention.
-        dialect: Where an imported model differs from the paper: "paper", "marian", "m2m100", or a
-            mapping of fields, see `Dialect`. A model ignores the fields of the search.
+        dialect: How an imported model differs from the paper: "paper", "marian", "m2m100", or a
+            mapping of fields, see `Dialect`. The model itself ignores the fields that configure the
+            search.
         **options: Keyword arguments of any Keras layer, see `LayerOptions`.
 
     Attributes:
-        embedding: The `TokenEmbedding` of the tokens that are read.
+        embedding: The `TokenEmbedding` of the input tokens.
         output_embedding: The `TokenEmbedding` whose transposed matrix projects to logits.
         output_bias: The bias (V,) of the logits; None without one.
         stack: The layers, an `Encoder`.
@@ -118,12 +119,12 @@ class LanguageModel(TokenModel):
 
     @classmethod
     def from_preset(cls, preset: str, vocab_size: int, **arguments: Any) -> Self:
-        """Build a model of a known size, with fresh weights.
+        """Build a model of a preset size, with newly initialised weights.
 
         Args:
             preset: "tiny", "small", "base" or "big" (the last two are the paper's, table 3).
             vocab_size: Size V of the vocabulary.
-            **arguments: Any other constructor argument, in place of the preset's.
+            **arguments: Other constructor arguments, which override those of the preset.
 
         Returns:
             The model.
@@ -155,8 +156,9 @@ class LanguageModel(TokenModel):
         """Compute the logits for the token after each position.
 
         Args:
-            ids: Integers (B, T), beginning with the start token. Rows of several sentences are
-                {"target": ids, "target_segments": (B, T)}, see `segment_mask`.
+            ids: Integers (B, T), beginning with the start token. Pass packed rows, which contain
+                several sentences, as {"target": ids, "target_segments": (B, T)}, see
+                `segment_mask`.
             training: Whether to apply dropout.
 
         Returns:
@@ -167,7 +169,7 @@ class LanguageModel(TokenModel):
     def hidden(
         self, ids: tf.Tensor | dict[str, tf.Tensor], training: bool | None = None
     ) -> tf.Tensor:
-        """Compute the hidden states (B, T, D) of ids (B, T), as `call` takes them.
+        """Compute the hidden states (B, T, D) of ids (B, T); the arguments are those of `call`.
 
         `logits` projects them to the vocabulary.
         """
@@ -185,16 +187,16 @@ class LanguageModel(TokenModel):
     def step(
         self, ids: tf.Tensor, position: tf.Tensor | int, cache: Cache
     ) -> tuple[tf.Tensor, Cache]:
-        """Read some positions: one is a step of a search, several are a prefix.
+        """Read T new positions: one in a step of a search, several for a prefix.
 
         Args:
-            ids: Tokens (R, T) at position, position + 1, ...
-            position: The first position.
-            cache: Keys and values of the positions before, see `stack.empty_cache`. If it is too
-                short it grows, unless it has a static shape inside a graph.
+            ids: Token ids (R, T) at position, position + 1, ...
+            position: The first of these positions, from 0 on.
+            cache: Keys and values of the earlier positions, see `stack.empty_cache`. A cache that
+                is too short is enlarged, unless it has a static shape inside a graph.
 
         Returns:
-            Logits (R, T, V), and the cache with these positions.
+            Logits (R, T, V), and the cache with these positions added.
         """
         cache = with_capacity(cache, position + tf.shape(ids)[1])
         hidden, cache = self.hidden_step(ids, position, cache)
@@ -203,9 +205,9 @@ class LanguageModel(TokenModel):
     def hidden_step(
         self, ids: tf.Tensor, position: tf.Tensor | int, cache: Cache
     ) -> tuple[tf.Tensor, Cache]:
-        """Read as `step` does, but return hidden states (R, T, D).
+        """Read as `step` does, but return hidden states (R, T, D) in place of logits.
 
-        Inside a graph the cache has room for these positions.
+        Inside a graph the cache must have room for these positions.
         """
         return self.stack.step(self.embedding(ids), position, cache)
 
@@ -213,8 +215,8 @@ class LanguageModel(TokenModel):
         """Compute log p(x_t | x_1 ... x_{t-1}) of each token.
 
         Args:
-            ids: Sequences (B, T) int32, without start token. A row without
-                end token is only the beginning of a sequence.
+            ids: Sequences (B, T) int32, without the start token. A row without an end token is only
+                the beginning of a sequence.
             to_logits: Projects hidden states (..., D) to logits (..., V); by default `logits`.
 
         Returns:
@@ -244,5 +246,5 @@ class LanguageModel(TokenModel):
         return (*ids_shape, self.vocab_size)
 
     def input_signature(self) -> list[keras.InputSpec]:
-        """Return the input as Keras' `export` takes it: int32 ids of any shape."""
+        """Return the input for Keras' `export`: int32 ids of any shape."""
         return [keras.InputSpec(dtype="int32", shape=(None, None))]

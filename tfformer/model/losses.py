@@ -15,7 +15,7 @@ import tensorflow as tf
 from tfformer.argument_checks import require_number
 from tfformer.model.registry import DType, register
 
-BLOCKS = 8  # parts of the positions; one part's float32 logits are in memory at a time
+BLOCKS = 8  # blocks of positions; only one block's float32 logits are in memory at a time
 
 
 @register
@@ -24,8 +24,8 @@ class SmoothedCrossEntropy(keras.losses.Loss):
 
     Source: Szegedy et al. 2016, section 7; e = 0.1 in Vaswani et al., section 5.4. The loss takes
     labels (B, T) and logits (B, T, V); its unit is the nat. If the sample weights are 0 on padding,
-    the default reduction is the mean over the other tokens; Keras' own default would also count the
-    padding in the divisor.
+    the default reduction is the mean over the tokens that are not padding; Keras' own default would
+    include padding in the divisor.
 
     Args:
         label_smoothing: The e of the formula, at least 0 and below 1.
@@ -33,11 +33,11 @@ class SmoothedCrossEntropy(keras.losses.Loss):
         name: The loss's name in Keras' logs.
         ignore_class: A label whose positions are ignored, as in Keras' own loss. With 0, padding is
             ignored even without sample weights.
-        dtype: The dtype, or dtype policy, to which Keras converts labels and logits, and in which
-            it reduces the losses.
+        dtype: The dtype or dtype policy to which Keras converts labels and logits, and in which it
+            reduces the losses.
 
     Raises:
-        ValueError: `label_smoothing` is outside its range, or `dtype` has too few digits for
+        ValueError: `label_smoothing` is outside its range, or `dtype` is not precise enough for
             labels.
 
     Example:
@@ -86,10 +86,10 @@ class SmoothedCrossEntropy(keras.losses.Loss):
 def smoothed_cross_entropy(labels: tf.Tensor, logits: tf.Tensor, smoothing: float) -> tf.Tensor:
     """Compute logsumexp(z) - t . z in nats (B, T) float32, for the smoothed target t of each label.
 
-    The gradient, softmax(z) - t, is written out and computes the softmax again, so that only the
-    logits `z` (B, T, V) are kept for it. Both are computed in float32 for a block of positions at a
-    time, which needs an eighth of the memory and stays in a CPU's cache. `smoothing` is the share
-    of the target that is spread over the vocabulary.
+    The hand-written gradient, softmax(z) - t, recomputes the softmax, so only the logits `z` (B, T,
+    V) are kept for it. Loss and gradient are computed in float32 for one block of positions at a
+    time, which needs an eighth of the memory and fits a CPU's cache. `smoothing` is the share of
+    the target that is spread over the vocabulary.
     """
     shape = tf.shape(labels)
     vocab_size = tf.shape(logits)[-1]
@@ -121,6 +121,6 @@ def smoothed_cross_entropy(labels: tf.Tensor, logits: tf.Tensor, smoothing: floa
 
 
 def _of_blocks(function: Callable[[slice], tf.Tensor], size: tf.Tensor) -> tf.Tensor:
-    """Join the results of a function for each block of `size` rows."""
+    """Concatenate the results of a function for each block of `size` rows."""
     starts = [size * number // BLOCKS for number in range(BLOCKS + 1)]
     return tf.concat([function(slice(*bounds)) for bounds in itertools.pairwise(starts)], axis=0)

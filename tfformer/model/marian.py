@@ -1,6 +1,6 @@
-"""Where Marian computes otherwise than the paper: a start of zeros, keys that are not normalised.
+"""How Marian differs from the paper: a zero start vector, and keys that are not normalised.
 
-Only imported models need it. Shape letters: B batch, R rows being decoded, T positions, D d_model,
+Only imported models use this. Shape letters: B batch, R rows being decoded, T positions, D d_model,
 H heads, L cache capacity, V vocabulary.
 """
 
@@ -16,7 +16,7 @@ from tfformer.special_ids import START_ID
 
 @register
 class ZeroStartEmbedding(TokenEmbedding):
-    """A `TokenEmbedding` whose vector of the start token is zeros, and is not learned."""
+    """A `TokenEmbedding` whose vector for the start token is zero and not trained."""
 
     def call(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
         """Look up token ids (B, T) as vectors (B, T, D)."""
@@ -49,14 +49,14 @@ class MarianDecoderLayer(DecoderLayer):
         position: tf.Tensor | int = 0,
         training: bool | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor, KeysValues]:
-        """Attend from normalised positions to earlier ones that are not; see `DecoderLayer`."""
+        """Attend from normalised to earlier, unnormalised positions; see `DecoderLayer`."""
         attention = self.self_attention
         h = self.self_attention_residual.before(x)  # (R, T, D)
         new = attention.project(x)  # keys and values, each (R, H, T, D // H)
         cache = new if cache is None else cache.write(new, position)  # each (R, H, L, D // H)
         attended, weights = attention.attend(h, cache, mask)
         _, own_values = tf.split(attention.key_value(h), 2, axis=-1)
-        to_itself = attention.output_projection(own_values)  # (R, T, D), with the weight 1
+        to_itself = attention.output_projection(own_values)  # (R, T, D), with attention weight 1
         is_first = _sees_one_key(mask, tf.shape(cache.keys)[2])
         attended = tf.where(is_first, to_itself, attended)
         return self.self_attention_residual.after(x, attended, training), weights, cache

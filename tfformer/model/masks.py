@@ -38,7 +38,7 @@ def look_ahead_mask(
     keys: tf.Tensor | int | None = None,
     position: tf.Tensor | int = 0,
 ) -> tf.Tensor:
-    """Allow position t to attend to positions 0 to t, not to later ones.
+    """Allow position t to attend to positions 0 to t, but not to later positions.
 
     Section 3.2.3 of the paper.
 
@@ -53,8 +53,8 @@ def look_ahead_mask(
         A boolean mask (1, 1, T, S), or (B, 1, T, T) for token ids.
 
     Raises:
-        ValueError: `queries` is None, as the length of a symbolic tensor may be; or there are keys
-            or a position beside token ids.
+        ValueError: `queries` is None, as the length of a symbolic tensor can be; or `keys` or
+            `position` is passed with token ids.
 
     Example:
         >>> import tfformer
@@ -64,16 +64,16 @@ def look_ahead_mask(
                [1, 1, 1]])
     """
     if queries is None:
-        raise ValueError("queries=None is no length; pass the token ids (B, T) instead")
+        raise ValueError("queries=None is not a length; pass the token ids (B, T) instead")
     if isinstance(queries, (list, tuple)):
         queries = tf.convert_to_tensor(queries)
     if len(getattr(queries, "shape", ())) == 2:
         if keys is not None or not (isinstance(position, int) and position == 0):
             raise ValueError(
-                "keys and position do not go with token ids, whose mask is (B, 1, T, T); pass the "
-                "number of queries"
+                "keys and position cannot be combined with token ids, whose mask is (B, 1, T, T); "
+                "pass the number of queries"
             )
-        # Positions counted from the ids, as the length of a `keras.Input` is not known.
+        # Count the positions from the ids, because the length of a `keras.Input` is unknown.
         counted = keras.ops.cumsum(keras.ops.ones_like(queries, dtype="int32"), axis=1)  # (B, T)
         allowed = keras.ops.expand_dims(counted, 1) <= keras.ops.expand_dims(counted, 2)
         return over_keys(allowed)
@@ -114,13 +114,13 @@ def places_in_segments(segments: tf.Tensor) -> tf.Tensor:
 
 
 def over_keys(mask: tf.Tensor) -> tf.Tensor:
-    """Lay a mask out over attention scores.
+    """Add axes to a mask so that it broadcasts over attention scores.
 
-    (B, S) becomes (B, 1, 1, S), and (B, T, S) becomes (B, 1, T, S). A mask of four axes is returned
-    unchanged.
+    (B, S) becomes (B, 1, 1, S), and (B, T, S) becomes (B, 1, T, S). A mask with four axes is
+    returned unchanged.
     """
     rank = len(mask.shape)
-    if rank == 2:  # not [:, None, None]: LiteRT has no two new axes at once
+    if rank == 2:  # not [:, None, None]: LiteRT cannot add two axes at once
         mask = keras.ops.expand_dims(mask, 1)
     if rank in (2, 3):
         mask = keras.ops.expand_dims(mask, 1)
@@ -128,7 +128,7 @@ def over_keys(mask: tf.Tensor) -> tf.Tensor:
 
 
 def carried_mask(x: tf.Tensor) -> tf.Tensor | None:
-    """Return the mask (B, S) that Keras carries along with `x`.
+    """Return the mask (B, S) that Keras has attached to `x`.
 
     A layer such as `Embedding(mask_zero=True)` sets it.
     """
@@ -141,7 +141,7 @@ def join_masks(*masks: tf.Tensor | None) -> tf.Tensor | None:
     Masks are boolean, over keys (B, S), queries and keys (B, T, S), or scores (B, H, T, S), to
     which the result broadcasts.
     """
-    # Keras passes the mask that `x` carries as `mask` too: the same tensor twice.
+    # Keras also passes the mask attached to `x` as `mask`, so the same tensor occurs twice.
     distinct = {id(mask): mask for mask in masks if mask is not None}
     if not distinct:
         return None

@@ -1,4 +1,4 @@
-"""What our Keras classes share: registration, the types of their arguments, a base of layers."""
+"""Shared by our Keras classes: registration, argument types, a base class for layers."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypedDict
@@ -20,14 +20,14 @@ class LayerOptions(TypedDict, total=False):
     trainable: bool  # whether the weights are trained; by default they are
     dtype: DType  # A dtype such as "mixed_bfloat16", or a dtype policy
     name: str | None  # the name of the layer
-    activity_regularizer: Regularizer  # keras' regulariser of the output
+    activity_regularizer: Regularizer  # Keras' regulariser of the output
 
 
 class SequenceLayer(keras.layers.Layer):
-    """A layer from vectors (B, T, D) to vectors of the same shape, which passes masks on.
+    """A layer that maps vectors (B, T, D) to vectors of the same shape and propagates masks.
 
-    As in any Keras layer with `supports_masking`, the input's padding mask (B, T) is the output's.
-    A mask over attention scores is not passed on.
+    As in any Keras layer with `supports_masking`, the input's padding mask (B, T) becomes the
+    output's mask. A mask over attention scores is not propagated.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -41,11 +41,11 @@ class SequenceLayer(keras.layers.Layer):
     def compute_output_shape(
         self, input_shape: Shape | None = None, *other_shapes: Shape, **named_shapes: Shape
     ) -> Shape:
-        """Return the shape of the first input, which `summary` names after `call`'s argument."""
+        """Return the first input's shape; `summary` passes it by the name of `call`'s argument."""
         first_shape = input_shape or next(iter(named_shapes.values()))
         return tuple(first_shape)
 
 
 def arguments_of(layer: keras.layers.Layer, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return the constructor arguments of these names; every layer has them as attributes."""
+    """Return the constructor arguments with these names, which every layer stores as attributes."""
     return {name: getattr(layer, name) for name in names}

@@ -1,4 +1,4 @@
-"""The kinds of model that a run may hold, and the vocabularies they are built for."""
+"""The kinds of models that a run can contain, and how each is read, built and counted."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -14,13 +14,13 @@ Model = Transformer | LanguageModel
 
 
 class ModelKind(NamedTuple):
-    """A kind of model that a run may hold: a row of `MODEL_KINDS`."""
+    """A kind of model that a run can contain: a row of `MODEL_KINDS`."""
 
     description: str  # for messages
-    read: Callable[..., Iterator[Row]]  # rows of a data source: `read_pairs` or its like
+    read: Callable[..., Iterator[Row]]  # rows of a data source: `read_pairs` or `read_sentences`
     sides: Callable[[Tokenizers], tuple[AnyTokenizer, ...]]  # the tokenizer of each side of a row
-    build: Callable[[ModelConfig, Tokenizers, str], Model]  # the untrained model, of a dtype
-    parameters: Callable[[ModelConfig, Tokenizers], int]  # their count, without building the model
+    build: Callable[[ModelConfig, Tokenizers, str], Model]  # the untrained model in a dtype
+    parameters: Callable[[ModelConfig, Tokenizers], int]  # number of parameters, computed
 
 
 def new_model(config: ModelConfig, tokenizers: Tokenizers, dtype: str = "float32") -> Model:
@@ -32,7 +32,7 @@ def settings_of(model: Model) -> dict[str, Any]:
     """Return the section `model` of the recipe that describes a model.
 
     Raises:
-        ValueError: The model is a subclass, or has an activation that recipes do not know.
+        ValueError: The model is a subclass, or has an activation that a recipe cannot name.
     """
     architectures: dict[type, Architecture] = {
         Transformer: "encoder-decoder",

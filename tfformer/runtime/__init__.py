@@ -1,1 +1,1 @@
-"""How TensorFlow and Keras start: imported quietly, with the classes of the package registered."""
+"""Starts TensorFlow and Keras: quiet imports, devices, registration of the package's classes."""

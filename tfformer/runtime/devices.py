@@ -1,17 +1,17 @@
-"""The device on which TensorFlow computes, in words."""
+"""Describes the device on which TensorFlow computes."""
 
 import os
 import sys
 from pathlib import Path
 
 NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
-HIDDEN = ("", "-1")  # values of CUDA_VISIBLE_DEVICES that leave out all GPUs
+HIDDEN = ("", "-1")  # values of CUDA_VISIBLE_DEVICES that hide all GPUs
 
 
 def device_line() -> str:
-    """Name the GPUs that TensorFlow uses, or the processor cores.
+    """Return the names of the GPUs that TensorFlow uses, or the number of CPU cores.
 
-    TensorFlow is not imported; without it the work is done by processor cores.
+    TensorFlow is not imported by this; if it has not been imported, the CPU cores do the work.
 
     Example:
         >>> device_line()  # doctest: +SKIP

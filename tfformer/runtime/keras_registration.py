@@ -1,8 +1,8 @@
-"""Keras knows our classes from its import on, and runs on TensorFlow.
+"""Registers our classes with Keras as soon as it is imported, and requires the TensorFlow backend.
 
-`import tfformer` is quick, as it does not import Keras. A finder on `sys.meta_path` waits for the
-first `import keras`, lets Python import it, then imports our modules whose classes are registered
-with Keras. So `keras.models.load_model` finds them, whichever of the two was imported first.
+`import tfformer` is quick because it does not import Keras. A finder on `sys.meta_path` waits for
+the first `import keras`, lets Python import it, then imports our modules that register classes with
+Keras. `keras.models.load_model` therefore finds them regardless of the order of imports.
 """
 
 import importlib
@@ -24,7 +24,7 @@ REGISTERING = (
 
 
 def check_backend() -> None:
-    """Refuse a backend of Keras other than TensorFlow, without importing Keras.
+    """Reject Keras backends other than TensorFlow, without importing Keras.
 
     It raises ImportError, or SystemExit with one line if this process is the command line.
     """
@@ -32,8 +32,8 @@ def check_backend() -> None:
     if backend == "tensorflow":
         return
     message = (
-        f"{place} is {backend!r}, but tfformer runs on TensorFlow alone; "
-        "set KERAS_BACKEND=tensorflow before Keras is imported"
+        f"{place} is {backend!r}, but tfformer requires TensorFlow; set KERAS_BACKEND=tensorflow "
+        "before Keras is imported"
     )
     if not _is_command_line():
         raise ImportError(message)
@@ -48,7 +48,7 @@ def _is_command_line() -> bool:
 
 
 def _backend() -> tuple[str, str]:
-    """The backend that Keras has or will have, and the place where it is set."""
+    """The backend that Keras uses or will use, and where it is set."""
     keras = sys.modules.get("keras")
     if keras is not None:
         return keras.backend.backend(), "the backend of the imported Keras"
@@ -59,7 +59,7 @@ def _backend() -> tuple[str, str]:
 
 
 def _backend_in(file: Path) -> str:
-    """Return the backend that a keras.json names, by default TensorFlow, as Keras does."""
+    """Return the backend named in a keras.json; like Keras, default to TensorFlow."""
     if not file.is_file():
         return "tensorflow"
     import json
@@ -84,7 +84,7 @@ def _register() -> None:
 
 
 class _KerasFinder(MetaPathFinder):
-    """Finds Keras as the finders behind it do, and registers our classes then."""
+    """Finds Keras with the next finders, and wraps its loader to register our classes."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -100,7 +100,7 @@ class _KerasFinder(MetaPathFinder):
 
 
 class _KerasLoader(Loader):
-    """Loads Keras with its own loader, which it then restores, and registers our classes."""
+    """Loads Keras with Keras' own loader, restores that loader, and registers our classes."""
 
     def __init__(self, loader: Loader, finder: _KerasFinder) -> None:
         self.loader = loader

@@ -1,4 +1,4 @@
-"""A connection to a Ray cluster, or one line that says why there is none."""
+"""Connects to a Ray cluster, or says in one line why it cannot."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from tfformer.version import __version__
 SECONDS_TO_CONNECT = 20
 SECONDS_TO_JOIN = 120  # a cluster
 SECONDS_A_LOOK = 1  # between checks of the head
-SECONDS_WITHOUT_HEAD = 30  # after 60, Ray itself ends the process with a message
-HEAD = "node:__internal_head__"  # Ray's name of it, among the resources
-CLIENT = "ray://"  # before the address of a cluster's server for clients outside of it
+SECONDS_WITHOUT_HEAD = 30  # after 60, Ray itself would end the process with a message
+HEAD = "node:__internal_head__"  # the resource by which Ray marks the head
+CLIENT = "ray://"  # prefix of the address at which a cluster serves clients outside it
 REMEDY = "start one with `ray start --head`, and pass its address"
 ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 
 
 def connect(address: str, log_to_driver: bool) -> None:
-    """Connect to a cluster, where TensorFlow has one thread per worker.
+    """Connect to a cluster; TensorFlow will use one thread per worker.
 
     Args:
-        address: Such as "10.0.0.1:6379" or "ray://10.0.0.1:10001"; "auto" is that of RAY_ADDRESS or
-            the cluster to which this machine belongs, and "local" starts one on this machine.
+        address: For example "10.0.0.1:6379" or "ray://10.0.0.1:10001". "auto" uses RAY_ADDRESS or
+            the cluster that this machine belongs to; "local" starts a cluster on this machine.
         log_to_driver: Whether the workers' output is printed here, too.
 
     Raises:
@@ -45,19 +45,21 @@ def connect(address: str, log_to_driver: bool) -> None:
     )
     late = f"it has not answered for {SECONDS_TO_JOIN} seconds"
     try:
-        if address == "local":  # Ray's processes end with the thread that starts them
+        if address == "local":  # Ray's processes would end with the thread that started them
             join()
         else:  # Ray itself tries it for 7 minutes
             within(SECONDS_TO_JOIN, join, late)
     except (OSError, ValueError, RuntimeError) as error:
         cause = reason(error.__cause__ or error)  # such as a missing token
-        raise ConnectionError(f"{address} is no Ray cluster ({cause}); {REMEDY}") from None
+        raise ConnectionError(
+            f"cannot connect to a Ray cluster at {address} ({cause}); {REMEDY}"
+        ) from None
 
 
 def on_head(actor: type, **options: Any) -> Any:
-    """Start an actor on the cluster's head, without a processor, and return its handle.
+    """Start an actor on the cluster's head, without reserving a CPU, and return its handle.
 
-    It ends with the connection.
+    The actor ends when the connection closes.
     """
     return ray.remote(num_cpus=0, resources={HEAD: 0.001}, **options)(actor).remote()
 
@@ -71,21 +73,21 @@ class Head:
         self._answered = time.monotonic()
 
     def answer(self, reference: Any) -> Any:
-        """Wait for the result of a call; ConnectionError if the head does not answer meanwhile."""
+        """Wait for the result of a call; raise ConnectionError if the head is lost meanwhile."""
         self.check()
         while not ray.wait([reference], timeout=SECONDS_A_LOOK)[0]:
             self.check()
         return ray.get(reference)
 
     def check(self) -> None:
-        """Raise ConnectionError if nobody has listened at its address for some time."""
+        """Raise ConnectionError if the head has been unreachable for `SECONDS_WITHOUT_HEAD`."""
         now = time.monotonic()
         if self._address is None or _listens(self._address):
             self._answered = now
         elif now - self._answered > SECONDS_WITHOUT_HEAD:
             raise ConnectionError(
                 f"the head of the Ray cluster ({self._address}) has not answered for "
-                f"{SECONDS_WITHOUT_HEAD} seconds; what is written stays: start a cluster, and run "
+                f"{SECONDS_WITHOUT_HEAD} seconds; finished files are kept: start a cluster and run "
                 "the same command again, with --resume for a training run"
             )
 
@@ -100,11 +102,11 @@ def _listens(address: str) -> bool:
 
 
 def check_version(version: str) -> None:
-    """Raise ValueError unless a worker has the version with which the job was begun."""
+    """Raise ValueError unless the worker has the same tfformer version as the job."""
     if version != __version__:
         raise ValueError(
-            f"a worker has tfformer {__version__}, where the job was begun with {version}; "
-            "install the same version on all machines"
+            f"a worker has tfformer {__version__}, but the job was started with {version}; install "
+            "the same version on all machines"
         )
 
 

@@ -1,4 +1,4 @@
-"""A line for each step of an export, with its seconds."""
+"""Progress lines for the steps of an export, with the time of each."""
 
 import time
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ class Steps:
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
-        """Run a block as the step of this name."""
+        """Run a block as the step with this name."""
         start = time.monotonic()
         self._write(f"{name} ... ")
         try:

@@ -1,9 +1,9 @@
 """TensorFlow and Keras, imported in silence and in about half the time.
 
-It is for processes that this package begins. Python looks for garbage among 440,000 new objects
-again and again, though there is none; and Keras imports Matplotlib and pandas wherever they are
-installed, for pictures and data frames that nobody gives it there. The first lines of TensorFlow's
-C++ side appear before its log level takes effect.
+This is only for processes that this package starts. During the imports Python's garbage collector
+repeatedly scans 440,000 new objects without finding garbage, and Keras imports Matplotlib and
+pandas if they are installed, although these processes use neither with Keras. The first lines of
+TensorFlow's C++ side appear before its log level takes effect.
 """
 
 import gc
@@ -18,7 +18,7 @@ LEFT_OUT = ("matplotlib", "pandas")
 
 
 def import_tensorflow() -> None:
-    """Import TensorFlow and Keras, unless they are imported already.
+    """Import TensorFlow and Keras, unless TensorFlow has already been imported.
 
     It must run before other threads import anything. Modules that it leaves out can be imported
     afterwards, but Keras does not use them.
@@ -30,12 +30,12 @@ def import_tensorflow() -> None:
         import keras  # noqa: F401
         import tensorflow as tf
 
-        tf.config.list_physical_devices()  # the first look at them prints lines, too
+        tf.config.list_physical_devices()  # the first call prints lines, too
 
 
 @contextmanager
 def _missing(names: tuple[str, ...]) -> Iterator[None]:
-    """Let imports of modules fail as if they were not installed."""
+    """Make imports of these modules fail as if they were not installed."""
     hidden = [name for name in names if name not in sys.modules]
     sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]  # None: no such module
     try:
@@ -47,7 +47,7 @@ def _missing(names: tuple[str, ...]) -> Iterator[None]:
 
 @contextmanager
 def _no_collections() -> Iterator[None]:
-    """Look for no garbage, and later not among the objects that are there at the end."""
+    """Disable garbage collection in the block; later collections ignore its objects."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -60,7 +60,7 @@ def _no_collections() -> Iterator[None]:
 
 @contextmanager
 def silence() -> Iterator[None]:
-    """Let everything that is written to standard error, by C++ too, go nowhere."""
+    """Discard everything written to standard error, including by C++."""
     sys.stderr.flush()
     stderr = os.dup(2)
     try:

@@ -8,29 +8,29 @@ from pathlib import Path
 
 GPU_DEVICES = "/dev/nvidia[0-9]*"
 HARDWARE = ("/proc/cpuinfo", "/proc/driver/nvidia/gpus/*/information")
-DECIDING = ("flags", "Model:")  # the beginnings of the lines about instructions and GPUs
+DECIDING = ("flags", "Model:")  # prefixes of the lines about CPU instructions and GPU models
 
 
 def set_xla_flags() -> None:
-    """Let XLA compile sooner, and store what it has compiled for a GPU.
+    """Make XLA compile faster, and cache what it compiles for a GPU.
 
     Call it before TensorFlow is imported. Whatever the user has set is kept.
     """
-    # XLA's own kernels for products: trying them out takes a third of the compilation, and the
-    # library's are as fast.
+    # No Triton kernels for matrix products: to tune them takes a third of the compilation time,
+    # and the kernels of cuBLAS are as fast.
     _add("XLA_FLAGS", "--xla_gpu_enable_triton_gemm", "false")
     if not glob.glob(GPU_DEVICES):
-        return  # a program for a processor would be refused, or fail, on another one
+        return  # a cached CPU program would be rejected, or fail, on another CPU
     try:
         folder = cache_folder()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # there is no home, or it cannot be written
+    except (OSError, RuntimeError):  # there is no home directory, or it cannot be written to
         return
     _add("TF_XLA_FLAGS", "--tf_xla_persistent_cache_directory", str(folder))
 
 
 def cache_folder() -> Path:
-    """Return the folder of the programs for this TensorFlow and this hardware."""
+    """Return the cache folder for this version of TensorFlow and this hardware."""
     caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     digest = hashlib.sha256(version("tensorflow").encode())
     for pattern in HARDWARE:
@@ -45,9 +45,10 @@ def _deciding_lines(path: Path) -> bytes:
 
 
 def _add(variable: str, flag: str, value: str) -> None:
-    """Add a flag to a variable of the environment, unless the user has set it.
+    """Add a flag to an environment variable, unless the user has set the flag.
 
-    XLA reads a file of flags where the variable does not begin with a dash.
+    The variable is left unchanged if it does not begin with a dash, as XLA then reads it as the
+    name of a file of flags.
     """
     given = os.environ.get(variable, "").strip()
     if flag not in given and given[:1] in ("", "-"):

@@ -1,5 +1,5 @@
 """The server of `tfformer serve`.
 
-It answers the clients of TensorFlow Serving, LibreTranslate and DeepL, and serves a page to type
-into.
+It supports clients of TensorFlow Serving, LibreTranslate and DeepL, and serves a page for trying
+the models.
 """

@@ -19,9 +19,9 @@ from tfformer.serving.state import State
 from tfformer.version import __version__
 
 DESCRIPTION = (
-    "Translation by the models of this server. LibreTranslate's and DeepL's clients work "
-    "unchanged, and so do those of TensorFlow Serving. A text may have any number of sentences; "
-    "whitespace and line ends come back as they went in."
+    "Translation by the models of this server. Clients of LibreTranslate, DeepL and TensorFlow "
+    "Serving work unchanged. A text may have any number of sentences; whitespace and line ends "
+    "are preserved."
 )
 HEALTH = {
     "/healthz": "is alive",
@@ -29,10 +29,10 @@ HEALTH = {
     "/health": "is alive, under LibreTranslate's name",
 }
 TAGS = {
-    "LibreTranslate": "Texts in and out; as LibreTranslate has it.",
-    "DeepL": "Texts in and out; as DeepL's API has it in its version 2.",
-    "Stream": "Results sentence by sentence, and the words that belong together.",
-    "TensorFlow Serving": "Single sentences and token ids; as its REST API has it.",
+    "LibreTranslate": "Text in, text out; compatible with LibreTranslate.",
+    "DeepL": "Text in, text out; compatible with version 2 of DeepL's API.",
+    "Stream": "Translations sentence by sentence, with word alignments.",
+    "TensorFlow Serving": "Single sentences and token ids, as in TensorFlow Serving's REST API.",
     "Monitoring": "For load balancers.",
 }
 
@@ -47,7 +47,8 @@ def application(
 
     Args:
         models: The models that answer.
-        hosts: Host names, besides addresses and localhost, by which browsers may call this server.
+        hosts: Host names, besides IP addresses and localhost, under which browsers may reach this
+            server.
         keys: API keys; with an empty collection, requests need no key.
         own_host: The host that the server listens on.
     """
@@ -57,7 +58,7 @@ def application(
         version=__version__,
         description=DESCRIPTION,
         openapi_tags=[{"name": name, "description": text} for name, text in TAGS.items()],
-        docs_url=None,  # FastAPI's page loads its script from elsewhere; pages.py has ours
+        docs_url=None,  # FastAPI's page loads scripts from a CDN; ours is in pages.py
         redoc_url=None,
         lifespan=_lifespan,
     )
@@ -91,7 +92,7 @@ class Health(BaseModel):
 
 
 async def _health() -> Health:
-    """Answer; the server listens from when its models are loaded until it begins to shut down."""
+    """Answer "ready": the server listens only while its models are loaded."""
     return Health(status="ok")
 
 
@@ -134,7 +135,7 @@ class _AroundRequest:
 
 
 async def _while_connected(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """Run the application; cancel it when the client goes before it has the answer."""
+    """Run the application; cancel it if the client disconnects before it has the answer."""
     body_read = asyncio.Event()
 
     async def receive_body() -> Message:

@@ -1,4 +1,4 @@
-"""Refusals, and the answers that clients get for them."""
+"""Errors about requests, and the responses that clients get for them."""
 
 import reprlib
 
@@ -9,11 +9,11 @@ from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 
 MAX_NAME = 255  # characters of a model's, label's, signature's or tensor's name
-MISTAKE = "the server has made a mistake; its log says which"
+MISTAKE = "internal error; see the server's log"
 
 
 class RequestError(Exception):
-    """A refused request, with an HTTP status; the message has the reason and the remedy."""
+    """A rejected request, with an HTTP status; the message states the reason and the remedy."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -44,7 +44,7 @@ def error_answer(path: str, status: int, message: str) -> JSONResponse:
 
 
 def validation_reason(error: ValidationError | RequestValidationError) -> str:
-    """Return the first mistake of a request in one line that names the field and its value."""
+    """Return one line about the first mistake in a request, with the field and its value."""
     first = error.errors()[0]
     places = [place for place in first["loc"] if place not in ("body", "path", "query")]
     field = places[0] if places else "body"

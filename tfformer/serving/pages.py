@@ -1,4 +1,4 @@
-"""The page to type into, and the description of the APIs as OpenAPI and as a page."""
+"""The translation page, and the description of the APIs as OpenAPI and as a page."""
 
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,12 @@ router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
 @router.get("/")
 async def page(state: Served) -> HTMLResponse:
-    """Return the page to type into."""
+    """Return the translation page."""
     known = [one for one in state.models if PAGE_SIGNATURE in one.newest.signatures]
     if not known:
         raise RequestError(
-            f"{', '.join(state.models.names)} has no {PAGE_SIGNATURE}, which the page needs; "
-            "use REST requests",
+            f"{', '.join(state.models.names)} has no signature {PAGE_SIGNATURE}, which the page "
+            "needs; use the REST API",
             404,
         )
     data = {
@@ -55,7 +55,7 @@ def description(app: FastAPI) -> dict[str, Any]:
     )
     for operations in described["paths"].values():
         for operation in operations.values():
-            operation["responses"].pop("422", None)  # FastAPI's, for which we answer 400
+            operation["responses"].pop("422", None)  # FastAPI's status; we answer 400
     state = app.state.serving
     directions = [
         f"{source} to {target}"

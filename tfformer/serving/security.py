@@ -1,8 +1,9 @@
 """API keys, and protection of a local server and its page from other web pages.
 
-A page of another site, open in the same browser, can send requests to 127.0.0.1 (cross-site
-requests), and can read the answers once its host name points there (DNS rebinding). Both show in
-the headers of a request. Fetch standard: Origin, Sec-Fetch-Site; Content Security Policy Level 3.
+A page from another site, open in the same browser, can send requests to 127.0.0.1 (cross-site
+requests), and can read the responses once its host name resolves to that address (DNS rebinding).
+Both can be detected from the request's headers. Fetch standard: Origin, Sec-Fetch-Site; Content
+Security Policy Level 3.
 """
 
 import base64
@@ -28,7 +29,7 @@ HEADERS = {  # in every response
     "Cross-Origin-Resource-Policy": "same-origin",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
-OWN_SITES = ("same-origin", "none")  # in Sec-Fetch-Site; none: typed by the user
+OWN_SITES = ("same-origin", "none")  # values of Sec-Fetch-Site; none: typed by the user
 
 
 class ApiKeys:
@@ -49,24 +50,24 @@ class ApiKeys:
         return bool(self._keys)
 
     def is_known(self, key: str) -> bool:
-        """Return whether a key is accepted, in a time that does not depend on the keys."""
+        """Return whether a key is accepted, in constant time."""
         given = key.encode("utf-8", "surrogatepass")
         known = [hmac.compare_digest(given, one) for one in self._keys]
         return not known or any(known)
 
     def check(self, headers: Headers, key: object = None) -> None:
-        """Refuse a request unless its `Authorization` header, or a field `key`, has a known key."""
+        """Reject a request without a known key in its `Authorization` header or in `key`."""
         if not self.is_known(str(key or _header_key(headers))):
             raise RequestError("the API key is missing or unknown", 403)
 
 
 def read_keys(path: str | Path | None) -> list[str]:
-    """Return the keys of a small text file, one per line, at least one; empty without a file."""
+    """Return the keys in a text file, one per line; an empty list without a file."""
     if path is None:
         return []
     keys = read_text(Path(path)).split()
     if not keys:
-        raise ValueError(f"--api-keys {path} has no key; write one a line")
+        raise ValueError(f"--api-keys {path} contains no key; write one key per line")
     return keys
 
 
@@ -76,10 +77,10 @@ def _header_key(headers: Headers) -> str:
 
 
 class HostGuard:
-    """Refuses requests that the page of another site has sent.
+    """Rejects requests sent by pages from other sites.
 
-    An IP address is always accepted as the host: only names can be rebound. `hosts` are further
-    host names of this server, such as a proxy's; their pages may send requests.
+    An IP address is always accepted as the host, because only names can be rebound. `hosts` are
+    further host names of this server, such as a proxy's; pages from these hosts may send requests.
     """
 
     def __init__(self, hosts: Collection[str] = (), own_host: str = "localhost") -> None:
@@ -92,8 +93,8 @@ class HostGuard:
         for host in headers.getlist("host"):
             if not self._is_ours(_hostname(f"//{host}")):
                 raise RequestError(
-                    f"the host {host[:100]!r} is not this server's name; "
-                    "allow it with --allow-host",
+                    f"the host {host[:100]!r} is not a name of this server; allow it with "
+                    "--allow-host",
                     403,
                 )
         if method == "POST":
@@ -103,12 +104,16 @@ class HostGuard:
         origin = headers.get("origin")
         site = headers.get("sec-fetch-site", "none")
         if origin is None and site in OWN_SITES:
-            return  # a program, or the address bar
+            return  # sent by a program, or from the address bar
         if origin is not None and origin.partition("://")[2] == headers.get("host"):
             return
         if origin is not None and _hostname(origin) in self._allowed:
             return  # a proxy has changed the Host
-        raise RequestError("a page of another site may not send requests to this server", 403)
+        raise RequestError(
+            "a page from another site must not send requests to this server; allow its host with "
+            "--allow-host",
+            403,
+        )
 
     def _is_ours(self, hostname: str | None) -> bool:
         if hostname is None:
@@ -130,7 +135,7 @@ def _hostname(address: str) -> str | None:
 def content_security_policy(page: str) -> str:
     """Return the Content Security Policy of a page.
 
-    It allows the scripts and styles within the page, and requests to the page's server.
+    It allows the page's inline scripts and styles, and requests to the page's server.
     """
     scripts = " ".join(_hashes(page, "script"))
     styles = " ".join(_hashes(page, "style"))
@@ -141,6 +146,6 @@ def content_security_policy(page: str) -> str:
 
 
 def _hashes(page: str, tag: str) -> list[str]:
-    contents = re.findall(rf"<{tag}>(.*?)</{tag}>", page, flags=re.DOTALL)  # data have attributes
+    contents = re.findall(rf"<{tag}>(.*?)</{tag}>", page, flags=re.DOTALL)  # data has attributes
     digests = [hashlib.sha256(content.encode()).digest() for content in contents]
     return [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]

@@ -1,7 +1,7 @@
-"""A server of translation models: known APIs, and a page to type into.
+"""A server for translation models, with three well-known APIs and a web page.
 
-For trying models, and for serving on one machine. TensorFlow Serving serves exports on many
-machines: see export/serving.
+It is meant for trying models and for serving on one machine. To serve exports on many machines, use
+TensorFlow Serving: see export/serving.
 """
 
 import re
@@ -24,10 +24,10 @@ from tfformer.text import Align
 
 NAME = "[^/:]+"
 MAX_CONNECTIONS = 512  # half of the 1,024 files that a process may usually open
-IDLE_SECONDS = 30  # after which a connection without a request is closed
+IDLE_SECONDS = 30  # idle timeout of a connection
 DRAIN_SECONDS = 20  # timeout for running requests; Kubernetes kills a process after 30
 
-OpenAligner = Callable[[Any], Align | None]  # from a run's engine; None without alignments
+OpenAligner = Callable[[Any], Align | None]  # takes a run's engine; may return None
 
 
 def serve(
@@ -38,18 +38,20 @@ def serve(
     api_keys: str | Path | None = None,
     open_aligner: OpenAligner = lambda _: None,
 ) -> None:
-    """Serve run directories or exports until SIGTERM or Ctrl-C; answer requests under way first.
+    """Serve run directories or exports until SIGTERM or Ctrl-C, then finish the running requests.
 
     Args:
-        places: Run directories, exports, or single versions of exports. `en-de=runs/mine` serves
-            under another name than the folder's.
-        host: The address to listen on; `127.0.0.1` is this machine alone.
-        port: The port; 0 is any free port.
-        allowed_hosts: Further host names by which browsers may call this server, such as a proxy's.
-        api_keys: A file of keys, one per line; each request for a translation needs one. Without
+        places: Run directories, exports, or single versions of exports. `en-de=runs/mine` serves it
+            under a name other than the folder's.
+        host: The address to listen on; with `127.0.0.1` the server is reachable only from this
+            machine.
+        port: The port; 0 selects a free port.
+        allowed_hosts: Further host names under which browsers may reach this server, such as a
+            proxy's.
+        api_keys: A file of API keys, one per line; each translation request must send one. Without
             the file, requests need no key.
-        open_aligner: Opens the alignments of a run directory, given its engine. Alignments place
-            markup and show on the page the words that belong together. Exports have none.
+        open_aligner: Returns a word aligner for a run's engine. Alignments place markup, and
+            highlight corresponding words on the page. Exports have no aligner.
 
     Raises:
         ValueError: An argument is wrong, or an artifact is damaged.
@@ -71,7 +73,7 @@ def serve(
             timeout_keep_alive=IDLE_SECONDS,
             timeout_graceful_shutdown=DRAIN_SECONDS,
         )
-        for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again at its end
+        for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again when it ends
             signal.signal(number, lambda *_: None)
         listener.listen()
         if warning := unused_gpu():
@@ -89,14 +91,14 @@ def _named(places: Sequence[str | Path]) -> dict[str, Path]:
         name = _checked(given or _folder_name(path))
         if name in paths:
             raise ValueError(
-                f"two models have the name {name!r}; name one of them otherwise, as other={path}"
+                f"two models have the name {name!r}; rename one of them, for example other={path}"
             )
         paths[name] = path
     return paths
 
 
 def split_name(argument: str) -> tuple[str, Path]:
-    """Return the name and the path of NAME=PATH; the name is empty for a path alone.
+    """Return the name and the path in NAME=PATH; the name is empty if there is only a path.
 
     Example:
         >>> split_name("en-de=runs/mine")
@@ -112,8 +114,8 @@ def _checked(name: str) -> str:
     if re.fullmatch(NAME, name) and len(name) <= MAX_NAME:
         return name
     raise ValueError(
-        f"a model's name, such as {name[:MAX_NAME]!r}, must have 1 to {MAX_NAME} characters, "
-        "and hold neither a slash nor a colon"
+        f"the model name {name[:MAX_NAME]!r} must have 1 to {MAX_NAME} characters, without slashes "
+        "and colons"
     )
 
 
@@ -131,9 +133,9 @@ def _loaded(name: str, path: Path, open_aligner: OpenAligner) -> ServedModel:
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    """Return a socket with its port, which listens only once the models are loaded.
+    """Return a bound socket, which starts listening only when the models are loaded.
 
-    A probe of the port would take a listening server for ready.
+    A TCP probe would consider a listening server ready.
     """
     if not 0 <= port < 2**16:
         raise ValueError(f"--port {port} must be a number from 0 to 65535")
@@ -148,4 +150,4 @@ def _bound(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         reason = (error.strerror or str(error)).partition(" (")[0]
-        raise OSError(f"--port {port} on {host}: {reason}; choose another") from None
+        raise OSError(f"--port {port} on {host}: {reason}; choose another port") from None

@@ -1,4 +1,4 @@
-"""The parts of a running server that the handlers of requests share."""
+"""The state of a running server that request handlers share."""
 
 from collections.abc import Collection
 from typing import Annotated

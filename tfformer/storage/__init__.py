@@ -1,1 +1,1 @@
-"""Files and folders, local or in an object store, written whole or not at all."""
+"""Files and folders, local or in an object store, written completely or not at all."""

@@ -1,6 +1,6 @@
-"""`manifest.json`, an export's description of itself.
+"""`manifest.json`, the description of an export.
 
-An export's files are checked against it.
+It also contains the digests that the export's files are checked against.
 """
 
 import json
@@ -13,11 +13,11 @@ from tfformer.storage.whole_files import check_regular, file_digest, write_text
 
 MANIFEST_DIGEST = "manifest_digest"  # SHA-256 of all other keys
 REMEDY = "copy the whole exported folder again, or export the run again"
-MAX_BYTES = 2**20  # a manifest has a few kilobytes
+MAX_BYTES = 2**20  # a manifest is a few kilobytes
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
-    """Write the manifest with its own digest into `folder`, and return it so."""
+    """Add the digest of the manifest, write it into `folder` and return it."""
     complete = manifest | {MANIFEST_DIGEST: digest_of_values(manifest)}
     write_text(folder / MANIFEST, json.dumps(complete, indent=2) + "\n")
     return complete
@@ -33,11 +33,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"{path} cannot be read ({error}); {REMEDY}") from None
     if not isinstance(manifest, dict):
-        raise ValueError(f"{path} must hold a JSON object; {REMEDY}")
+        raise ValueError(f"{path} must contain a JSON object; {REMEDY}")
     digest = manifest.pop(MANIFEST_DIGEST, None)
     if digest != digest_of_values(manifest):
         raise ValueError(
-            f"{path} was changed after the export (its SHA-256 is not its own); {REMEDY}"
+            f"{path} was changed after the export (its SHA-256 does not match); {REMEDY}"
         )
     return manifest
 
@@ -46,7 +46,7 @@ def check_files(folder: Path, manifest: dict[str, Any]) -> None:
     """Raise ValueError if the SHA-256 of a file is not the one in the manifest."""
     digests = manifest.get("digests")
     if not isinstance(digests, dict) or not digests:
-        raise ValueError(f"{folder / MANIFEST} has no table `digests`; {REMEDY}")
+        raise ValueError(f"{folder / MANIFEST} has no object `digests`; {REMEDY}")
     for name, digest in digests.items():
         inside = PurePosixPath(name)
         if inside.is_absolute() or ".." in inside.parts:

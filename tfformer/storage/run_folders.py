@@ -1,6 +1,6 @@
-"""Folders of runs and of exports, told apart by the names of their files.
+"""Tell run directories and exports apart by the names of their files.
 
-Nothing here loads TensorFlow, so the command line asks it first.
+This module does not import TensorFlow, so the command line checks folders before loading it.
 """
 
 from pathlib import Path
@@ -10,7 +10,7 @@ from tfformer.storage.whole_files import TEMPORARY
 
 RUN_CONFIG = "config.json"  # the file that makes a folder a run directory
 MANIFEST = "manifest.json"  # the file that marks an exported version
-# Files that a killed training may have written before config.json.
+# Files that a training run killed early may have written before config.json.
 BEFORE_CONFIG = {
     "tokenizer.model",
     "tokenizer.pieces.json",
@@ -26,13 +26,13 @@ BEFORE_CONFIG = {
 
 
 def is_run(path: str | Path) -> bool:
-    """Whether a folder is a run directory; exports for CTranslate2 have a config.json, too."""
+    """Whether a folder is a run directory; CTranslate2 exports also contain a config.json."""
     folder = folder_at(path)
     return folder.has_file(RUN_CONFIG) and not folder.has_file(MANIFEST)
 
 
 def exported_version(path: str | Path) -> Path | None:
-    """Return the exported version at `path`, or the newest of several versions in it, or None."""
+    """Return the exported version at `path` or the newest version in it; None without either."""
     folder = Path(path)
     if (folder / MANIFEST).is_file():
         return folder
@@ -68,7 +68,7 @@ def check_free(path: str | Path) -> None:
     names = folder_at(path).names()
     if RUN_CONFIG in names:
         raise FileExistsError(
-            f"{path} already holds a run; add --resume (in Python resume=True) to continue it, "
+            f"{path} already contains a run; add --resume (in Python resume=True) to continue it, "
             "or choose another folder"
         )
     strange = {name for name in names - BEFORE_CONFIG if not TEMPORARY.fullmatch(name)}

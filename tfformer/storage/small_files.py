@@ -1,4 +1,4 @@
-"""Small files of text and JSON, which may be damaged."""
+"""Read small text and JSON files, which may be damaged."""
 
 import hashlib
 import json
@@ -15,7 +15,9 @@ def read_text(path: Path) -> str:
     with path.open("rb") as file:
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
-        raise ValueError(f"{path} has more than {MAX_BYTES:,} bytes; use the right file")
+        raise ValueError(
+            f"{path} has more than {MAX_BYTES:,} bytes; check that it is the right file"
+        )
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:

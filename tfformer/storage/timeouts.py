@@ -1,4 +1,4 @@
-"""Waits that have a limit."""
+"""Calls with a timeout."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def within(seconds: float, operation: Callable[[], T], refusal: str) -> T:
-    """Call `operation`, of a library that may wait forever, with a timeout.
+    """Call `operation`, which may block forever, with a timeout.
 
     It runs in a thread, which is abandoned at the timeout and ends with the process. `refusal` is
     the message of the TimeoutError.

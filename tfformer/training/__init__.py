@@ -1,3 +1,3 @@
 """From a recipe to a run directory: optimizer, schedules, validation, `model.fit`."""
 
-import keras  # noqa: F401  before the room's modules, which register their classes with it
+import keras  # noqa: F401  before this package's modules, which register their classes with it

@@ -21,7 +21,7 @@ class TrainingDiverged(ValueError):
 
 
 class StepCounter(keras.callbacks.Callback):
-    """Counts the steps of the whole run, from the given number."""
+    """Counts the steps of the whole run, starting from a given number."""
 
     def __init__(self, step: int) -> None:
         super().__init__()
@@ -34,7 +34,8 @@ class StepCounter(keras.callbacks.Callback):
 class StopOnNaN(keras.callbacks.Callback):
     """Stops when the loss or a weight is NaN or infinite, before anything is saved.
 
-    At the end of a batch or an epoch it raises TrainingDiverged, which names the run and the step.
+    It raises TrainingDiverged at the end of the batch or epoch; the message names the run and the
+    step.
     """
 
     def __init__(self, run: Run, counter: StepCounter) -> None:
@@ -43,12 +44,12 @@ class StopOnNaN(keras.callbacks.Callback):
         self.counter = counter
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Look at the mean loss of the epoch so far."""
+        """Check the mean loss of the epoch so far."""
         loss = (logs or {})["loss"]
         self._check(math.isfinite(loss), f"the loss is {loss}")
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Look at every weight."""
+        """Check every weight."""
         finite = all(np.isfinite(weight).all() for weight in self.model.get_weights())
         self._check(finite, "a weight is NaN or infinite")
 
@@ -88,8 +89,8 @@ class LinePerMinute(keras.callbacks.Callback):
 class HistoryAndResume(keras.callbacks.Callback):
     """Saves the history and the state to resume from, and decides when to stop.
 
-    New epochs are appended to `history`. If there are several workers, only the first one writes;
-    its clock and its validations count.
+    New epochs are appended to `history`. With several workers, only the first writes; its clock and
+    its validations count.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What a recipe leaves to the device: dtype, compilation and the tokens of a batch."""
+"""Settings that a recipe may leave to the device: dtype, compilation and tokens per batch."""
 
 import tensorflow as tf
 
@@ -6,12 +6,12 @@ from tfformer.config import Config
 from tfformer.runtime.devices import device_line
 
 BFLOAT16_CAPABILITY = (8, 0)  # Ampere; earlier GPUs emulate bfloat16
-GPU_BATCH_TOKENS = 24_576  # the 25,000 of Vaswani et al. 2017, section 5.1, in whole tiles
+GPU_BATCH_TOKENS = 24_576  # 25,000 in Vaswani et al. 2017, section 5.1; rounded to whole tiles
 PROCESSOR_BATCH_TOKENS = 4_096
 
 
 def settled(config: Config, before: Config | None = None) -> Config:
-    """Give every setting that a recipe leaves open its value on this machine.
+    """Fill in the settings that a recipe leaves open with their values for this machine.
 
     The values of `before`, the settled recipe of a run to resume, are kept.
 
@@ -37,8 +37,8 @@ def describe(config: Config) -> str:
     settings = config.training
     compiled = "compiled by XLA" if settings.jit_compile else "not compiled"
     return (
-        f"on {device_line()}: {settings.dtype}, {compiled}, "
-        f"{config.data.batch_tokens:,} tokens a batch"
+        f"on {device_line()}: {settings.dtype}, {compiled}, {config.data.batch_tokens:,} tokens "
+        "per batch"
     )
 
 

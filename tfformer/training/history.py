@@ -15,8 +15,8 @@ class SelectionMetric(NamedTuple):
     """A figure that decides which weights are kept."""
 
     label: str
-    sign: int  # 1 if more is better, -1 if less is
-    tie_breaker: str | None = None  # decides between equal figures: more is better
+    sign: int  # 1 if higher is better, -1 if lower is better
+    tie_breaker: str | None = None  # breaks ties between equal figures: higher is better
 
 
 SELECTION_METRICS = {
@@ -31,7 +31,7 @@ def is_validated(epoch: Mapping[str, Any]) -> bool:
 
 
 def quality(epoch: Mapping[str, Any]) -> tuple[float, float]:
-    """Return the figures that decide which weights are kept: more is better.
+    """Return the figures that decide which weights are kept: higher is better.
 
     They are the selection metric, with its sign adjusted, and its tie-breaker; both -inf without a
     validation.
@@ -50,7 +50,7 @@ def quality(epoch: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def best_epoch(history: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the epoch whose weights are kept: the first of the best."""
+    """Return the epoch whose weights are kept: the best, and of equal epochs the first."""
     return max(history, key=quality)
 
 

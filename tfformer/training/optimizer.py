@@ -13,19 +13,19 @@ from tfformer.training.schedules import LinearSchedule, WarmupSchedule
 
 
 class CaseSharing(keras.optimizers.Optimizer):
-    """An optimizer that can learn embeddings as sums; a base before Keras' own optimizers.
+    """An optimizer that can learn embeddings as sums; a mixin for Keras' optimizers.
 
     The embedding of a piece is then the sum of a vector for its letters and a vector for its case,
     as in factored translation (García-Martínez et al. 2016), so that what is learned about "dog"
-    also holds for "DOG". The matrix itself remains an ordinary one: the optimizer sums the
-    gradients of each vector over the rows that contain it, and adds the vector's step to them.
+    also holds for "DOG". The matrix itself remains an ordinary matrix: the optimizer sums each
+    vector's gradient over the rows that contain it, and adds the vector's update to these rows.
     """
 
     def share_rows(self, matrix: keras.Variable, families: CaseFamilies) -> None:
         """Make each row of a matrix (V, D) the sum of its family's vector and its case's vector.
 
-        The optimizer must be built. If a family leaves no room for a vector per case, as in a
-        language without capitals, nothing is shared.
+        The optimizer must be built. Nothing is shared if the families leave no rows free for the
+        vectors per case, as in a language without capitals.
         """
         rows = len(families.family)
         if families.families + CASES > rows:
@@ -38,8 +38,8 @@ class CaseSharing(keras.optimizers.Optimizer):
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Update a variable, or the vectors whose sums are the rows of a matrix.
 
-        The optimizer's state of a matrix (V, D) then belongs to the vectors: one row per family,
-        followed by one per case.
+        The optimizer's state for a matrix (V, D) then describes the vectors: one row per family,
+        followed by one row per case.
         """
         families = getattr(self, "_families", {}).get(self._get_variable_index(variable))
         if families is None:
@@ -58,11 +58,11 @@ class CaseSharing(keras.optimizers.Optimizer):
 
 
 class Adam(CaseSharing, keras.optimizers.Adam):
-    """Keras' Adam for rows that may share vectors."""
+    """Keras' Adam, with rows that may share vectors."""
 
 
 class AdamW(CaseSharing, keras.optimizers.AdamW):
-    """Keras' AdamW for rows that may share vectors."""
+    """Keras' AdamW, with rows that may share vectors."""
 
 
 def new_optimizer(config: Config, epoch_steps: int) -> CaseSharing:
@@ -86,11 +86,11 @@ def new_optimizer(config: Config, epoch_steps: int) -> CaseSharing:
         "global_clipnorm": settings.clip_norm,
         "gradient_accumulation_steps": accumulate if accumulate > 1 else None,
         "use_ema": settings.ema_momentum is not None,
-        # Keras averages the weights at every batch, also where several make an update.
+        # Keras averages the weights at every batch, even if several batches make one update.
         "ema_momentum": (settings.ema_momentum or 0.0) ** (1 / accumulate),
     }
     if settings.optimizer == "muon":
-        decay = settings.weight_decay or None  # to decay by 0 takes as long as by anything
+        decay = settings.weight_decay or None  # decaying by 0 takes as long as by any other rate
         optimizer = Muon(
             adam_beta_1=0.9,
             adam_beta_2=0.98,
@@ -109,10 +109,10 @@ def new_optimizer(config: Config, epoch_steps: int) -> CaseSharing:
 
 @keras.saving.register_keras_serializable(package="tfformer")
 class Muon(CaseSharing, keras.optimizers.Muon):
-    """Keras' Muon (Jordan et al. 2024), with all matrices of one shape in one product.
+    """Keras' Muon (Jordan et al. 2024), which updates matrices of the same shape together.
 
-    Separately, the Newton-Schulz iterations would be many small products. As in Jordan et al. they
-    may run in bfloat16 (`matmul_dtype`).
+    One matrix at a time, the Newton-Schulz iterations would be many small products. As in Jordan et
+    al., they can run in bfloat16 (`matmul_dtype`).
 
     Example:
         >>> Muon(0.01, matmul_dtype="bfloat16").get_config()["matmul_dtype"]
@@ -126,7 +126,7 @@ class Muon(CaseSharing, keras.optimizers.Muon):
     def _backend_update_step(
         self, gradients: list[tf.Tensor], variables: list[keras.Variable], learning_rate: tf.Tensor
     ) -> None:
-        """Keras' hook for the update of all variables at once, else `update_step` of each."""
+        """Update all variables; Keras calls this hook instead of `update_step` per variable."""
         by_shape: dict[tuple[int, ...], list[tuple[tf.Tensor, keras.Variable]]] = {}
         for gradient, variable in zip(gradients, variables, strict=True):
             if self._should_use_adamw(variable):
@@ -157,8 +157,8 @@ class Muon(CaseSharing, keras.optimizers.Muon):
 def learning_rate(config: Config, epoch_steps: int) -> WarmupSchedule | LinearSchedule:
     """Return the recipe's learning rate over Keras' steps.
 
-    `accumulate_steps` of these steps make an update. A linear schedule ends with training; a
-    training shorter than the warmup only warms up.
+    `accumulate_steps` of these steps make one update. A linear schedule reaches 0 when training
+    ends; a run shorter than the warmup only warms up.
 
     Example:
         >>> learning_rate(Config(), epoch_steps=100).warmup_steps
@@ -168,7 +168,7 @@ def learning_rate(config: Config, epoch_steps: int) -> WarmupSchedule | LinearSc
     d_model = config.model.d_model
     warmup_steps = settings.warmup_steps * settings.accumulate_steps
     if settings.learning_rate is None:
-        # Keras counts batches, equation 3 counts updates: its rate falls with the root.
+        # Keras counts batches and equation 3 counts updates, so the inverse root is rescaled.
         return WarmupSchedule(d_model, warmup_steps, scale=settings.accumulate_steps**0.5)
     if settings.schedule == "inverse_sqrt":
         return WarmupSchedule.with_peak(settings.learning_rate, d_model, warmup_steps)

@@ -98,8 +98,8 @@ class LinearSchedule(keras.optimizers.schedules.LearningRateSchedule):
         self.total_steps = require_size("total_steps", total_steps)
         if not warmup_steps < total_steps:
             raise ValueError(
-                f"warmup_steps={warmup_steps} must be below total_steps={total_steps}; lower the "
-                "one or raise the other"
+                f"warmup_steps={warmup_steps} must be below total_steps={total_steps}; lower "
+                "warmup_steps or raise total_steps"
             )
 
     def __call__(self, step: tf.Tensor | int) -> tf.Tensor:

@@ -1,4 +1,4 @@
-"""The text of a training: read, its vocabularies learned, encoded, in batches."""
+"""Prepare the text for a training run: read it, train the vocabularies, encode and batch it."""
 
 import functools
 import itertools
@@ -37,7 +37,7 @@ class TrainingData:
 
     @classmethod
     def read(cls, config: Config, start: Start, report: Report) -> "TrainingData":
-        """Read both texts, train the tokenizers that `start` does not give, and encode.
+        """Read both texts, train the tokenizers that `start` does not provide, and encode.
 
         `report` receives a line per text with the number of rows dropped.
         """
@@ -76,11 +76,11 @@ def _read_corpora(config: Config, role: str) -> list[Iterator[Row]]:
 
 def _source(config: Config, role: str) -> tuple[Any, str, tuple[str, ...] | None, str]:
     data_source = getattr(config.data, role)
-    split = "validation" if role == "valid" else "train"  # the names of TensorFlow Datasets
+    split = "validation" if role == "valid" else "train"  # TensorFlow Datasets' names
     if not data_source:
         raise ValueError(
-            f"the recipe names no data.{role}; name a file for each side, FILE.tsv, "
-            "tfds:NAME or phrasebook:SPLIT"
+            f"the recipe has no data.{role}; set it to a file per side, FILE.tsv, tfds:NAME or "
+            "phrasebook:SPLIT"
         )
     folder = config.data.folder
     for file in itertools.chain.from_iterable(source_files(data_source, folder)):
@@ -90,7 +90,7 @@ def _source(config: Config, role: str) -> tuple[Any, str, tuple[str, ...] | None
 
 
 def train_tokenizers(config: Config, source_tokenizer: AnyTokenizer | None = None) -> Tokenizers:
-    """Train the tokenizers; the target's alone if there is a `source_tokenizer`."""
+    """Train the tokenizers, or only the target's if `source_tokenizer` is given."""
     settings = config.tokenizer
 
     def trained(sentences: Iterator[str], normalization: str) -> Tokenizer:
@@ -127,7 +127,7 @@ def _batches(config: Config, role: str, tokenizers: Tokenizers, report: Report) 
     text = encode(config, role, side_tokenizers)
     shares = _shares(config, text) if is_training else None
     settings = config.training
-    assert config.data.batch_tokens is not None  # `devices.settled` has seen to it
+    assert config.data.batch_tokens is not None  # set by `devices.settled`
     batches = Batches(
         text,
         config.data.batch_tokens,
@@ -167,7 +167,7 @@ def _cached(config: Config, role: str, tokenizers: Sequence[AnyTokenizer]) -> En
 
 
 def _shares(config: Config, text: EncodedText) -> np.ndarray | None:
-    """Return the share of each corpus in an epoch; None where each row comes once."""
+    """Return the share of each corpus in an epoch; None if each row occurs once."""
     weights = [corpus.weight for corpus in corpora_of(config.data.train)]
     if None not in weights:
         given = np.array(weights, float)

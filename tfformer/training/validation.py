@@ -1,4 +1,4 @@
-"""Validation: the figures of a model, and the weights that are kept by them."""
+"""Validation: measures a model and saves the best weights."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,9 +19,10 @@ from tfformer.training.history import NOT_VALIDATED, quality
 class Validation(keras.callbacks.Callback):
     """Measures loss and quality on the validation text, and saves the best weights.
 
-    The model is measured in the dtype of the training. `val_loss` is in nats per token. `valid` are
-    the batches for the loss, `rows` the same text for the quality. `report` is called with a line
-    if the first validation finds that nothing was learned.
+    The model is measured in the dtype of the training. `val_loss` is in nats per token. `valid`
+    contains the batches for the loss, `rows` the same text for BLEU and chrF or bits per byte. If
+    the first validation finds that nothing was learned, `report` is called with a line that says
+    so.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class Validation(keras.callbacks.Callback):
         self.report = report
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Build a second model for the weights to measure, as training goes on."""
+        """Build a second model that holds the weights to measure while training continues."""
         settings = self.config.training
         self.snapshot = type(self.model).from_config(self.model.get_config())
         self.snapshot.compile(
@@ -69,7 +70,7 @@ class Validation(keras.callbacks.Callback):
             self.run.save_weights(self.snapshot)
 
     def _compare_with_frequencies(self, loss: float) -> None:
-        """Report a loss that a model without any input would reach."""
+        """Warn if the loss is no better than that of a model that ignores its input."""
         labels = self.valid.text.sides[-1].ids
         least = frequency_loss(
             np.bincount(labels, minlength=self.tokenizers.target.vocab_size),
@@ -77,8 +78,8 @@ class Validation(keras.callbacks.Callback):
         )
         if loss >= least:
             self.report(
-                f"val_loss {loss:.3f} is no better than the frequencies of the tokens alone "
-                f"({least:.3f}): if it does not fall soon, use the settings of docs/data.md"
+                f"val_loss {loss:.3f} is no better than predicting tokens by frequency alone "
+                f"({least:.3f}): if it does not fall soon, try the settings in docs/data.md"
             )
 
     def _take_snapshot(self) -> None:
@@ -97,10 +98,10 @@ class Validation(keras.callbacks.Callback):
 
 
 def frequency_loss(counts: np.ndarray, label_smoothing: float) -> float:
-    """Return the least label-smoothed loss in nats of a model that ignores its input.
+    """Return the lowest label-smoothed loss, in nats, that a model can reach without its input.
 
-    It is the entropy of the smoothed labels, reached by predicting their shares. `counts` (V,)
-    are the numbers of each token among the labels.
+    It is the entropy of the smoothed label distribution. `counts` (V,) is the number of times that
+    each token occurs in the labels.
 
     Example:
         >>> round(frequency_loss(np.array([2, 2]), label_smoothing=0.0), 4)  # log 2

@@ -1,4 +1,4 @@
-"""Processes that train one model together, by TensorFlow's collective operations."""
+"""Processes that train one model together, using TensorFlow's collective operations."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from tfformer.version import __version__
 
 T = TypeVar("T")
 
-GRADIENTS, MESSAGES = 1, 2  # groups of devices: the training devices, and the processors
+GRADIENTS, MESSAGES = 1, 2  # groups of devices: the training devices and the CPUs
 START_SECONDS = 60  # timeout for TensorFlow's servers after all workers have met
 RESTART = "restart every worker, with --resume if the run has begun"
 OF_THE_MACHINE = ("folder", "cache")  # settings of `data` that may differ
@@ -35,7 +35,7 @@ class Workers:
     Attributes:
         number: This process's number, from 0; number 0 is the chief.
         count: The number of processes.
-        devices: The devices of this process that train.
+        devices: The devices on which this process trains.
 
     Example:
         >>> Workers().is_chief, Workers().first("its minutes")
@@ -54,7 +54,7 @@ class Workers:
         return self.number == 0
 
     def sum(self, tensors: list[tf.Tensor]) -> list[tf.Tensor]:
-        """Return each tensor's sum over all processes, the same bits in each."""
+        """Return each tensor's sum over all processes, bit-identical in each process."""
         return tensors
 
     def first(self, value: T) -> T:
@@ -65,7 +65,7 @@ class Workers:
         """Raise ValueError unless all processes have the same facts."""
 
     def report(self) -> str:
-        """Say how many processes and devices train, if it is more than one."""
+        """Return how many processes and devices train, or "" if there is only one."""
         devices = f" on {len(self.devices)} devices" if len(self.devices) > 1 else ""
         return f"{devices} of {self.count} workers" if self.count > 1 else devices
 
@@ -76,11 +76,11 @@ class Workers:
 
 
 class ClusterWorkers(Workers):
-    """The connected workers of a cluster; `minutes` limit the wait for another worker.
+    """The connected workers of a cluster; `minutes` is the timeout for another worker.
 
     `MultiWorkerMirroredStrategy` starts this process's server and the heartbeats between the
-    workers. Keras cannot train under it, so the collective operations are called directly.
-    ValueError: TensorFlow has already run something in this process.
+    workers. Keras cannot train under it, so the collective operations are called directly. It
+    raises ValueError if TensorFlow has already run an operation in this process.
     """
 
     def __init__(self, cluster: Cluster, minutes: float) -> None:
@@ -88,13 +88,13 @@ class ClusterWorkers(Workers):
         self.number = cluster.number
         self.count = len(cluster.addresses)
         self.minutes = minutes
-        # Each shape has a number, the same in all processes, as they ask in the same order.
+        # Each shape has a number, the same in all processes because they call in the same order.
         self._numbers: dict[tuple[int, ...], int] = {}
         strategy = _started(cluster)
         super().__init__(strategy.extended.worker_devices)
 
     def sum(self, tensors: list[tf.Tensor]) -> list[tf.Tensor]:
-        """Return each float32 tensor's sum over all processes, the same bits in each process."""
+        """Return each float32 tensor's sum over all processes, bit-identical in each process."""
         sizes = [tensor.shape.num_elements() for tensor in tensors]
         flat = tf.concat([tf.reshape(tensor, [-1]) for tensor in tensors], axis=0)
         parts = tf.split(self._reduced(flat, GRADIENTS), sizes)
@@ -110,7 +110,7 @@ class ClusterWorkers(Workers):
         self.cluster.check_alike(everyone)
 
     def _gathered(self, text: str) -> list[str]:
-        """Return the texts of all processes: each adds its own to rows of zeros."""
+        """Return the texts of all processes, as a sum in which each fills its own row."""
         encoded = np.frombuffer(text.encode(), np.uint8)
         with tf.device("CPU:0"):
             sizes = self._reduced(np.eye(self.count)[self.number] * len(encoded), MESSAGES).numpy()
@@ -186,7 +186,7 @@ def _recipe_and_versions(config: Config) -> dict[str, Any]:
 
 
 def _started(cluster: Cluster) -> tf.distribute.MultiWorkerMirroredStrategy:
-    """Start TensorFlow's server of this process and wait for the others'."""
+    """Start this process's TensorFlow server and wait for those of the other workers."""
     name = cluster.named(cluster.number)
     on_sigterm = signal.getsignal(signal.SIGTERM)
     try:
@@ -206,13 +206,13 @@ def _started(cluster: Cluster) -> tf.distribute.MultiWorkerMirroredStrategy:
             f"{name} cannot start its server ({error}); restart every worker"
         ) from None
     finally:
-        if threading.current_thread() is threading.main_thread():  # under Ray Train it is another
+        if threading.current_thread() is threading.main_thread():  # Ray Train uses another
             signal.signal(signal.SIGTERM, on_sigterm)  # TensorFlow's own handler would ignore it
 
 
 @contextmanager
 def _killed_after(seconds: float, message: str) -> Iterator[None]:
-    """Let another process end this one with a message if the block takes longer."""
+    """Kill this process with a message, from another process, if the block takes longer."""
     arguments = [sys.executable, "-P", str(LATE), str(seconds), message, str(os.getpid())]
-    with subprocess.Popen(arguments, stdin=subprocess.PIPE):  # whose end is the block's, too
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE):  # closed at the end of the block
         yield

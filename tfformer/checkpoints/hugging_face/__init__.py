@@ -1,1 +1,1 @@
-"""Checkpoints of Hugging Face: MarianMT, M2M100 and NLLB."""
+"""Hugging Face checkpoints: MarianMT, M2M100 and NLLB."""

@@ -1,9 +1,9 @@
-"""Checkpoints of Hugging Face, read into a `Checkpoint`: Marian, M2M100 and dense NLLB.
+"""Read Hugging Face checkpoints into a `Checkpoint`: Marian, M2M100 and dense NLLB.
 
 Written from transformers 5.23, models/marian, models/m2m_100 and models/nllb. A Marian model is
 post-norm; its table of positions has all sines before all cosines. M2M100 and NLLB are pre-norm;
-positions are Marian's and count from the id of padding + 1, and one vocabulary has a token for each
-language. A source begins with the token of its language, and so does a translation.
+they use Marian's positional encodings, counted from the padding id + 1, and one vocabulary with a
+token for each language. Sources and translations begin with the token of their language.
 """
 
 from collections import Counter
@@ -55,10 +55,10 @@ POSITION_TENSORS = ("model.encoder.embed_positions.weight", "model.decoder.embed
 STORED_FORMULA = tuple(f"{name}s" for name in POSITION_TENSORS)  # in older M2M100 and NLLB files
 TARGET_VOCABULARY = "target_vocab.json"  # in models with two vocabularies
 TOKENIZER = "tokenizer_config.json"
-MARIAN_EPSILON = 1e-6  # with which most models were trained
+MARIAN_EPSILON = 1e-6  # the epsilon the epsilon with which most models were trained
 MAX_LENGTH = 512  # MarianTokenizer's limit
 LONGEST = 4096
-TABLE_TOLERANCE = 4e-3  # bfloat16's rounding; the two tables differ by 0.04 within 30 positions
+TABLE_TOLERANCE = 4e-3  # for bfloat16 rounding; the two tables differ by 0.04 within 30 positions
 MUST_BE = {  # keys that transformers 5 ignores, but older checkpoints of other models set
     "normalize_before": False,
     "add_final_layer_norm": False,
@@ -77,13 +77,13 @@ class Tokens(NamedTuple):
     """The tokens of a multilingual checkpoint."""
 
     rows: list[str]  # the token of each row of the embedding
-    listed: int | None  # how many of them vocab.json has; None where SentencePiece has them
+    listed: int | None  # how many of them vocab.json contains; None if SentencePiece contains them
     added: dict[int, str]  # the tokens that are not SentencePiece's, by id
     languages: list[str]
 
 
 def recognises(folder: Path) -> bool:
-    """Tell whether a folder looks like a checkpoint of Hugging Face."""
+    """Return whether a folder looks like a Hugging Face checkpoint."""
     return (folder / CONFIG).is_file()
 
 
@@ -94,9 +94,9 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     target.spm. Positions are "hf" for Hugging Face's table, "marian" for the table that Marian
     trains with, "auto" for the table in the file, or else "hf".
 
-    The folder of M2M100 or NLLB has `sentencepiece.bpe.model`, for M2M100 vocab.json, and a file
-    that names the language tokens. A file that is missing, damaged or contradicts another raises
-    ValueError.
+    The folder of an M2M100 or NLLB model contains `sentencepiece.bpe.model`, a file that names the
+    language tokens and, for M2M100, vocab.json. It raises ValueError if a file is missing, damaged,
+    or contradicts another file.
     """
     path = folder / CONFIG
     config = read_object(path)
@@ -136,7 +136,9 @@ def _read_marian(path: Path, config: ForeignConfig, choices: Choices) -> Checkpo
     source, target, shared = _vocabularies(folder, config, start, weights)
     check_special_ids(folder, config, target.order)
     if weights.model.tie_embeddings in ("all", "input") and not shared:
-        raise ValueError(f"{path} shares the embeddings, but there are two vocabularies")
+        raise ValueError(
+            f"{path} ties the source and target embeddings, but there are two vocabularies"
+        )
     tokenizer = _read_tokenizer(folder)
     languages = [tokenizer.get(key) for key in ("source_lang", "target_lang")]
     longest = _longest_source(folder, tokenizer)
@@ -160,7 +162,7 @@ def _read_marian(path: Path, config: ForeignConfig, choices: Choices) -> Checkpo
 
 
 def _check_marian(path: Path, config: ForeignConfig) -> None:
-    """Raise ValueError for a Marian model that Transformers computes wrongly."""
+    """Raise ValueError for settings that Marian models in Transformers do not support."""
     check_config(path, config, NEEDED)
     for name, value in MUST_BE.items():
         if config.get(name, value) != value:
@@ -171,13 +173,14 @@ def _check_marian(path: Path, config: ForeignConfig) -> None:
 
 
 def _position_table(positions: str, tensors: Tensors) -> str:
-    """Return the timescale of the positions; a table in the file must be a known one."""
+    """Return the timescale of the positions; a table in the file must be a known table."""
     kind = {"hf": "paper", "marian": "t2t", "auto": "paper"}[positions]
     for table in [tensors[name] for name in POSITION_TENSORS if name in tensors]:
         known = [name for name in ("paper", "t2t") if _is_table(table, name)]
         if not known:
             raise ValueError(
-                f"{POSITION_TENSORS[0]} holds learned positions; use a model with sinusoids"
+                f"{POSITION_TENSORS[0]} contains learned positions; use a model with sinusoidal "
+                "positions"
             )
         if positions == "auto":
             kind = known[0]
@@ -197,14 +200,15 @@ def _is_table(table: np.ndarray, timescale: str) -> bool:
 def _longest_source(folder: Path, tokenizer: ForeignConfig) -> int:
     """Return the maximum number of tokens of a source.
 
-    Transformers writes 10^30 for no limit. ValueError: it is no whole number from 2 on.
+    Transformers writes 10^30 for no limit. It raises ValueError unless the value is a whole number
+    of at least 2.
     """
     length = tokenizer.get("model_max_length", MAX_LENGTH)
     is_whole = type(length) is int or (isinstance(length, float) and length.is_integer())
     if not is_whole or length < 2:
         raise ValueError(
             f"{folder}: model_max_length in {TOKENIZER} is {length!r}, but must be a whole number "
-            "from 2 on"
+            "of at least 2"
         )
     return int(length) if length <= LONGEST else MAX_LENGTH
 
@@ -315,20 +319,22 @@ def _check_multilingual(path: Path, config: ForeignConfig, choices: Choices) -> 
         if type(config[name]) is not int:
             raise ValueError(f"{path}: {name} is {config[name]!r}, not a whole number")
     if choices.positions != "auto":
-        raise ValueError(f"{path} has one table of positions; leave out --positions")
+        raise ValueError(
+            f"{path}: this model has only one table of positions; leave out --positions"
+        )
 
 
 def _tokens(folder: Path, size: int) -> Tokens:
     """Read the tokens of a folder whose embedding has `size` rows.
 
-    M2M100's tokens are in vocab.json. NLLB's are SentencePiece's, one row further on. The languages
-    follow, then rows that no text has.
+    M2M100's tokens are in vocab.json. NLLB's are SentencePiece's, shifted by one row. The languages
+    follow, then unused rows.
     """
     file = folder / SENTENCEPIECE
     if not file.is_file():
         raise ValueError(
-            f"{file} is missing; copy it from the original checkpoint, as Transformers 5 saves "
-            f"{FAST_TOKENIZER} alone, which is not enough here"
+            f"{file} is missing; copy it from the original checkpoint: Transformers 5 saves only "
+            f"{FAST_TOKENIZER}, which is not enough here"
         )
     content = read_sentencepiece(file)
     listed = None
@@ -360,8 +366,8 @@ def _tokens(folder: Path, size: int) -> Tokens:
 def _added_tokens(folder: Path, first: int) -> dict[int, str]:
     """Return the tokens that are not SentencePiece's, by their ids.
 
-    Languages have ids from `first` on. The first file that names this id counts; a file may name
-    the special tokens alone.
+    Languages have ids from `first` on. The first file that contains this id is used, because a file
+    may contain only the special tokens.
     """
     config = optional_object(folder / TOKENIZER)
     special = optional_object(folder / SPECIAL_TOKENS) | config
@@ -381,7 +387,7 @@ def _added_tokens(folder: Path, first: int) -> dict[int, str]:
         if first in added:
             return added
     raise ValueError(
-        f"{folder} has {first:,} tokens, but no file that names those of languages, from the id "
+        f"{folder} has {first:,} tokens, but no file names the language tokens with ids from "
         f"{first:,} on: {FAST_TOKENIZER}, {TOKENIZER} or {SPECIAL_TOKENS}; copy the whole folder"
     )
 
@@ -392,7 +398,7 @@ def _added_token(folder: Path, number: object, token: object) -> tuple[int, str]
     if not str(number).isdecimal() or not isinstance(text, str):
         raise ValueError(
             f"{folder} has an added token {str(text)[:40]!r} with the id {str(number)[:40]!r}, but "
-            "a token is a text and an id a whole number; copy the folder again"
+            "a token must be a string and an id a whole number; copy the folder again"
         )
     return int(str(number)), text
 

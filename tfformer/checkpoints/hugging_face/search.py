@@ -1,8 +1,8 @@
-"""The search that a checkpoint of Hugging Face asks for.
+"""The search settings of a Hugging Face checkpoint.
 
-Written from transformers 5.23, generation/configuration_utils.py. The search of this package has a
-beam with both of its usual ends, a length penalty and the rules of `RULES`; one warning names every
-other setting that can change a translation.
+Written from transformers 5.23, generation/configuration_utils.py. This package's beam search
+supports both usual stopping criteria, a length penalty and the rules in `RULES`; one warning names
+every other setting that can change a translation.
 """
 
 import reprlib
@@ -19,7 +19,7 @@ from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 
 GENERATION = "generation_config.json"
 READ = {"beam_size": "num_beams", "length_penalty": "length_penalty"}  # setting -> key
-NEUTRAL = {  # settings that change a translation -> the value with which they do not
+NEUTRAL = {  # settings that can change a translation -> the value that turns them off
     "do_sample": False,
     "num_beam_groups": 1,
     "encoder_no_repeat_ngram_size": 0,
@@ -60,19 +60,19 @@ HARMLESS = {  # settings that do not change the best translation of a determinis
 class Search(NamedTuple):
     """The settings of a search."""
 
-    file: Path  # their file: generation_config.json, or config.json of older checkpoints
-    settings: Mapping[str, Any]  # key -> value, without settings that are null, which are unset
+    file: Path  # the settings' file: generation_config.json, or config.json in older checkpoints
+    settings: Mapping[str, Any]  # key -> value, without null settings, which count as unset
 
 
 def read_search(folder: Path) -> Search:
-    """Return the settings of the search of a checkpoint."""
+    """Return a checkpoint's search settings."""
     generation = folder / GENERATION
     file = generation if generation.is_file() else folder / "config.json"
     return Search(file, {k: value for k, value in read_object(file).items() if value is not None})
 
 
 def decoding_of(search: Search) -> DecodingConfig:
-    """Return the beams and the length penalty; ValueError for a wrong value."""
+    """Return the number of beams and the length penalty; raise ValueError for an invalid value."""
     values = {name: search.settings.get(key, 1) for name, key in READ.items()}
     with told_by_keys(search.file, READ):
         return Config.from_dict({"decoding": values}).decoding
@@ -81,7 +81,7 @@ def decoding_of(search: Search) -> DecodingConfig:
 def with_search(
     model: ModelConfig, search: Search, order: RowOrder, longest: int, as_marian: bool = False
 ) -> ModelConfig:
-    """Return a model whose dialect has the form of a search, and warn of what is left out.
+    """Return a model with a search's settings in its dialect, and warn about unsupported settings.
 
     `longest` is the maximum number of tokens of a source; `as_marian` selects Marian's search in
     place of Transformers'.
@@ -125,9 +125,9 @@ def _is_word(word: object, here: Mapping[int | None, int]) -> bool:
 
 
 def _rules(search: Search, words: Sequence[Sequence[int]], start_token: int) -> Rules:
-    """Return the rules of a search with these forbidden words; ValueError for a wrong value.
+    """Return the rules of a search with these forbidden words; raise ValueError for invalid values.
 
-    Padding and the end token, as words, change nothing; the dialect has the unknown token.
+    Forbidding padding or the end token has no effect; the dialect handles the unknown token.
     """
     stated = {name: value for name, value in search.settings.items() if name in RULES}
     least = stated.get("min_length")
@@ -150,7 +150,7 @@ def _unknown(search: Search) -> set[str]:
     """Return the names of settings that are not known to be harmless."""
     settings = search.settings
     names = settings.keys() - HARMLESS
-    if search.file.name != GENERATION:  # config.json has keys of other kinds
+    if search.file.name != GENERATION:  # config.json also contains unrelated keys
         names &= NEUTRAL.keys()
     empty: tuple[object, ...] = ([], {}, "", False)
     return {
@@ -166,14 +166,14 @@ def _warn(search: Search, names: set[str]) -> None:
     values = {name: reprlib.repr(search.settings[name]) for name in sorted(names)}
     stated = ", ".join(f"{name} {value}" for name, value in values.items())
     warnings.warn(
-        f"{search.file}: settings of a search that are not known here are left out, so "
-        f"translations may differ from Transformers': {stated}",
+        f"{search.file}: unsupported search settings are ignored, so translations may differ from "
+        f"those of Transformers: {stated}",
         stacklevel=3,
     )
 
 
 def check_special_ids(folder: Path, config: Mapping[str, Any], order: RowOrder) -> None:
-    """Raise ValueError if a special token has another id in a configuration than in `order`."""
+    """Raise ValueError if a special token's id in a configuration differs from that in `order`."""
     wanted = {
         "eos_token_id": ("</s>", order.rows[END_ID]),
         "forced_eos_token_id": ("</s>", order.rows[END_ID]),
@@ -186,6 +186,6 @@ def check_special_ids(folder: Path, config: Mapping[str, Any], order: RowOrder) 
             value = settings.get(key)
             if value is not None and value not in (row, [row]):
                 raise ValueError(
-                    f"{folder}: {key} in {file} is {value!r}, but {name} has the id {row} by the "
+                    f"{folder}: {key} in {file} is {value!r}, but {name} has the id {row} in the "
                     "other files; correct one of them"
                 )

@@ -1,7 +1,7 @@
-"""The weights of Hugging Face's Marian and M2M100 models: their files, names and architecture.
+"""The weights of Marian and M2M100 models from Hugging Face: files, names and architecture.
 
 Written from transformers 5.23, models/marian and models/m2m_100. Kernels are stored as (outputs,
-inputs). The names also serve the way back.
+inputs). The names are also used for export.
 """
 
 import warnings
@@ -28,7 +28,7 @@ from tfformer.config import Config, ModelConfig
 
 SAFETENSORS = "model.safetensors"
 FILES = {SAFETENSORS: read_safetensors, "pytorch_model.bin": read_pytorch}
-INDEX = ".index.json"  # behind a file's name, of a checkpoint in several files
+INDEX = ".index.json"  # suffix of a file's name, for a checkpoint in several files
 SHARED = "model.shared.weight"
 ENCODER_EMBEDDING = "model.encoder.embed_tokens.weight"
 DECODER_EMBEDDING = "model.decoder.embed_tokens.weight"
@@ -64,12 +64,12 @@ NORMS = {
 ForeignConfig = Mapping[str, Any]  # the content of config.json or of a file beside it
 Tensors = Mapping[str, np.ndarray]  # name -> tensor
 Groups = dict[Table, tuple[str, ...]]
-# (shared, tied) -> table -> names of the same numbers, the one to trust first
+# (shared, tied) -> table -> names of the same tensor, the most reliable first
 GROUPS: dict[tuple[bool, bool], Groups] = {
     (True, True): {SOURCE: (SHARED, DECODER_EMBEDDING, ENCODER_EMBEDDING, HEAD)},
     (False, True): {SOURCE: (ENCODER_EMBEDDING,), TARGET: (DECODER_EMBEDDING, HEAD)},
     (False, False): {SOURCE: (ENCODER_EMBEDDING,), TARGET: (DECODER_EMBEDDING,), OUTPUT: (HEAD,)},
-    (True, False): {  # Transformers 5 then has no tied tables; older versions store only two tables
+    (True, False): {  # Transformers 5 then ties no tables; older versions store only two tables
         SOURCE: (ENCODER_EMBEDDING, SHARED),
         TARGET: (DECODER_EMBEDDING, SHARED),
         OUTPUT: (HEAD,),
@@ -107,8 +107,8 @@ def slot_name(slot: Slot) -> str:
 def read_tensors(folder: Path) -> dict[str, np.ndarray]:
     """Return the tensors of a folder by their names.
 
-    The folder contains a file of safetensors or of PyTorch, or several files with an index.
-    ValueError: there is no such file, or it is damaged.
+    The folder contains a safetensors or PyTorch file, or several files with an index. It raises
+    ValueError if there is no such file or it is damaged.
     """
     for name, read in FILES.items():
         if (folder / name).is_file():
@@ -128,7 +128,9 @@ def _read_shards(
     tensors: dict[str, np.ndarray] = {}
     for name in sorted({str(name) for name in weight_map.values()}):
         if Path(name).name != name or not (index.parent / name).is_file():
-            raise ValueError(f"{index} names {name!r}, which is not beside it; copy all files")
+            raise ValueError(
+                f"{index} names {name!r}, which is not in the same folder; copy all files"
+            )
         tensors |= read(index.parent / name)
     differing = sorted(weight_map.keys() ^ tensors.keys())
     if differing:
@@ -160,11 +162,11 @@ def read_weights(
     dialect: Mapping[str, Any],
     ignored: tuple[str, ...],
 ) -> Weights:
-    """Return the architecture of a file's tensors, and the place of each in it.
+    """Return the architecture of a checkpoint, and its tensors by their places in it.
 
-    `path` is config.json, for messages; `dialect` has the fields in which the family differs from
-    Marian in Transformers; `ignored` names tensors that are no weights. ValueError: a tensor is
-    missing or unknown, or a size makes no sense.
+    `path` is config.json, for messages; `dialect` contains the fields in which the family differs
+    from Marian in Transformers; `ignored` names tensors that are not weights. It raises ValueError
+    if a tensor is missing or unknown, or a size is invalid.
     """
     shares = _flag(config, "share_encoder_decoder_embeddings")
     ties = _flag(config, "tie_word_embeddings")
@@ -188,14 +190,14 @@ def read_weights(
     unknown = sorted(tensors.keys() - aliases - {*names.values(), *ignored})
     if unknown:
         raise ValueError(
-            f"the tensor {unknown[0]} has no place in a model of this configuration "
+            f"the tensor {unknown[0]} does not fit a model with this configuration "
             f"({len(unknown)} such); correct config.json or use the right file"
         )
     return Weights(model, found, names)
 
 
 def _flag(config: ForeignConfig, name: str) -> bool:
-    """Return a setting that is true or false, and true if it is missing."""
+    """Return a Boolean setting; True if it is missing."""
     value = config.get(name, True)
     if type(value) is not bool:
         raise ValueError(f"{name} in config.json is {value!r}, but must be true or false")
@@ -213,14 +215,14 @@ def _tables(groups: Groups, tensors: Tensors) -> tuple[dict[Table, np.ndarray], 
         tables[table] = tensors[present[0]]
     last = next(table for table in (OUTPUT, TARGET, SOURCE) if table in groups)
     bias = tensors.get(BIAS)
-    if bias is None:  # transformers, too, begins with zeros
+    if bias is None:  # Transformers also initialises it with zeros
         bias = np.zeros((1, len(tables[last])), np.float32)
     tables[OUTPUT_BIAS] = bias[0] if bias.ndim == 2 and len(bias) == 1 else bias
     return tables, names
 
 
 def _check_ties(groups: Groups, tensors: Tensors) -> None:
-    """Warn where tied tensors differ; the shared one is used, the others are usually leftovers."""
+    """Warn if tied tensors differ; the shared tensor is used, the others are usually leftovers."""
     for aliases in groups.values():
         first, *others = [name for name in aliases if name in tensors]
         for name in others:
@@ -232,7 +234,7 @@ def _check_ties(groups: Groups, tensors: Tensors) -> None:
             difference = float(np.abs(tensors[name].astype(np.float64) - tensors[first]).max())
             if difference and first != SHARED:
                 raise ValueError(
-                    f"{first} and {name}, which config.json shares, differ, and {SHARED} is "
+                    f"{first} and {name} are tied in config.json but differ, and {SHARED} is "
                     "missing; copy the checkpoint again"
                 )
             if difference:
@@ -244,13 +246,13 @@ def _check_ties(groups: Groups, tensors: Tensors) -> None:
 
 
 def _warn_of_unused(tensors: Tensors, tables: Mapping[Table, np.ndarray]) -> None:
-    """Warn of a shared table that no table of an untied model is taken from."""
+    """Warn if an untied model contains a shared table that it does not use."""
     shared = tensors.get(SHARED)
     if shared is None or any(np.array_equal(shared, table) for table in tables.values()):
         return
     warnings.warn(
-        f"{SHARED} differs from each table that the model uses, as nothing is tied, and is left "
-        "out",
+        f"{SHARED} is ignored: nothing is tied, and it differs from every table that the model "
+        "uses",
         stacklevel=2,
     )
 

@@ -1,6 +1,6 @@
-"""Write a run as a checkpoint of Hugging Face: Marian, or M2M100 and NLLB where it was one.
+"""Write a run as a Hugging Face checkpoint: M2M100 or NLLB if imported from these, else Marian.
 
-`MarianMTModel.from_pretrained` and `M2M100ForConditionalGeneration.from_pretrained` load it.
+`MarianMTModel.from_pretrained` or `M2M100ForConditionalGeneration.from_pretrained` loads it.
 """
 
 from pathlib import Path
@@ -38,8 +38,8 @@ from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
 
 CLASSES = ("NllbTokenizer", "M2M100Tokenizer")  # without and with a vocab.json
-DETAILS = {"config", "generation", "tokenizer", "special", "listed", "added"}  # by the reader
-TABLES = {  # tie -> name -> table; transformers 5 ties nothing where the output is not tied
+DETAILS = {"config", "generation", "tokenizer", "special", "listed", "added"}  # recorded on import
+TABLES = {  # tie -> name -> table; Transformers 5 ties nothing if the output is not tied
     "all": {SHARED: SOURCE},
     "input": {ENCODER_EMBEDDING: SOURCE, DECODER_EMBEDDING: SOURCE, HEAD: OUTPUT},
     "output": {ENCODER_EMBEDDING: SOURCE, DECODER_EMBEDDING: TARGET},
@@ -50,7 +50,7 @@ TABLES = {  # tie -> name -> table; transformers 5 ties nothing where the output
 def write(folder: Path, run: Run, model: Transformer) -> None:
     """Fill an empty folder with a Marian checkpoint of a run and its model.
 
-    ValueError: the model has layers that Marian models in Transformers do not have.
+    It raises ValueError for layers that Marian models in Transformers do not have.
     """
     settings = run.config.model
     _check_layers(run.path, settings)
@@ -59,7 +59,7 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
     tensors = _tensors(foreign, settings)
     tensors[BIAS] = foreign.tensors[OUTPUT_BIAS][np.newaxis]
     timescale = settings.dialect.position_timescale
-    if timescale != "paper":  # Transformers computes one kind of positions, and loads others
+    if timescale != "paper":  # Transformers computes only "paper", and loads others
         positions = np.arange(config["max_position_embeddings"])
         table = positional_encoding(positions, settings.d_model, "halves", timescale).numpy()
         tensors |= dict.fromkeys(POSITION_TENSORS, table.astype(_dtype(foreign)))
@@ -79,7 +79,8 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
 def write_multilingual(folder: Path, run: Run, model: Transformer) -> None:
     """Fill an empty folder with the checkpoint of M2M100 or NLLB that a run was imported from.
 
-    ValueError: the run has been trained since, so Transformers has no such layers.
+    It raises ValueError if the run was trained after its import in a way that Transformers cannot
+    represent.
     """
     foreign = as_foreign(run, model, with_pad=True)
     _check_multilingual(run, foreign)
@@ -89,7 +90,7 @@ def write_multilingual(folder: Path, run: Run, model: Transformer) -> None:
     generation = details["generation"]
     if generation:
         write_object(folder / GENERATION, _changed_search(generation, foreign, run.config))
-    else:  # an older checkpoint has the search in config.json, which counts only without this file
+    else:  # config.json may contain an older search, which this file overrides
         config = _changed_search(config, foreign, run.config)
     write_object(folder / CONFIG, config)
     write_object(folder / TOKENIZER, _multilingual_tokenizer(details, run))
@@ -114,7 +115,7 @@ def _check_layers(path: Path, settings: ModelConfig) -> None:
     if settings.dialect.position_offset:
         raise ValueError(
             f"{path} has model.dialect.position_offset={settings.dialect.position_offset}, but "
-            "positions of Marian begin at 0; use --format ctranslate2"
+            "Marian's positions begin at 0; use --format ctranslate2"
         )
     if not settings.use_bias:
         raise ValueError(
@@ -124,12 +125,12 @@ def _check_layers(path: Path, settings: ModelConfig) -> None:
 
 
 def _check_multilingual(run: Run, foreign: Foreign) -> None:
-    """Raise ValueError for numbers that Transformers does not store in such a model."""
+    """Raise ValueError for weights that Transformers cannot store in such a model."""
     missing = sorted(DETAILS - foreign.record["details"].keys())
     if missing:
         raise ValueError(
-            f"{run.origin} has no {missing[0]}, as another version of tfformer wrote it; import "
-            "the model again"
+            f"{run.origin} has no {missing[0]}, because another version of tfformer wrote it; "
+            "import the model again"
         )
     config = foreign.record["details"]["config"]
     offset = run.config.model.dialect.position_offset
@@ -141,13 +142,13 @@ def _check_multilingual(run: Run, foreign: Foreign) -> None:
         )
     if len(foreign.target.pieces) > config["vocab_size"]:
         raise ValueError(
-            f"{run.path} begins a translation with a learned vector, where M2M100 and NLLB "
-            "begin with a token's: it was trained since its import; use --format ctranslate2"
+            f"{run.path} was trained after its import and now begins a translation with a learned "
+            "vector, but M2M100 and NLLB begin with a token's vector; use --format ctranslate2"
         )
     if np.any(foreign.tensors[OUTPUT_BIAS]):
         raise ValueError(
-            f"{run.path} has an output with a bias, which M2M100 and NLLB do not have: it was "
-            "trained since its import; use --format ctranslate2"
+            f"{run.path} was trained after its import and now has an output bias, but M2M100 and "
+            "NLLB have none; use --format ctranslate2"
         )
 
 
@@ -171,7 +172,7 @@ def _dtype(foreign: Foreign) -> str:
 
 
 def _stating_dtype(config: dict[str, Any], foreign: Foreign) -> dict[str, Any]:
-    """Return config.json with the dtype that is written; older versions have `torch_dtype`."""
+    """Return config.json with the dtype of the tensors; older versions call it `torch_dtype`."""
     keys = [key for key in ("dtype", "torch_dtype") if key in config] or ["dtype"]
     return config | dict.fromkeys(keys, _dtype(foreign))
 
@@ -211,10 +212,10 @@ def _config(foreign: Foreign, config: Config) -> dict[str, Any]:
 
 
 def _changed_search(first: dict[str, Any], foreign: Foreign, config: Config) -> dict[str, Any]:
-    """Return generation_config.json with the run's search where it has changed."""
+    """Return generation_config.json, updated where the run's search has changed."""
     start = special_ids(foreign.target)["start"]
     rules = config.model.dialect.rules
-    usual = {  # Transformers' default; the start token is then in config.json
+    usual = {  # Transformers' default; config.json then contains the start token
         "num_beams": 1,
         "length_penalty": 1.0,
         "early_stopping": False,
@@ -222,7 +223,7 @@ def _changed_search(first: dict[str, Any], foreign: Foreign, config: Config) -> 
         "decoder_start_token_id": start,
         "repetition_penalty": 1.0,
         "no_repeat_ngram_size": 0,
-        "min_new_tokens": max((first.get("min_length") or 0) - 1, 0),  # it counts the start token
+        "min_new_tokens": max((first.get("min_length") or 0) - 1, 0),  # includes the start token
     }
     values = {
         "num_beams": config.decoding.beam_size,
@@ -238,9 +239,9 @@ def _changed_search(first: dict[str, Any], foreign: Foreign, config: Config) -> 
 
 
 def _forbidden(first: dict[str, Any], foreign: Foreign, config: Config) -> list[list[int]] | None:
-    """Return the forbidden words, with the unknown token if the run never takes it.
+    """Return the forbidden words, including the unknown token if the run forbids it.
 
-    Padding and the end, which no rule of a run has, remain where they are.
+    Entries for padding and the end token, which a run's rules cannot contain, are preserved.
     """
     words = first.get("bad_words_ids") or []
     ids = special_ids(foreign.target)
@@ -254,7 +255,7 @@ def _forbidden(first: dict[str, Any], foreign: Foreign, config: Config) -> list[
 
 
 def _bad_words(foreign: Foreign, config: Config) -> list[list[int]]:
-    """Return the forbidden words of a run's rules by the ids of the checkpoint."""
+    """Return the forbidden words in a run's rules as ids of the checkpoint."""
     rows = enumerate(foreign.target.order.rows)
     ids = {number: row for number, row in rows if row is not None}
     return renumbered(config.model.dialect.rules.bad_words, ids)

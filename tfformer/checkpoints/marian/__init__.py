@@ -1,1 +1,1 @@
-"""Checkpoints of Marian: npz and bin files, their vocabularies and options."""
+"""Marian checkpoints: npz and bin files, their vocabularies and options."""

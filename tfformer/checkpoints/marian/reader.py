@@ -1,4 +1,4 @@
-"""Models of Marian itself, read into a `Checkpoint`. The names also serve the way back.
+"""Read models in Marian's own format into a `Checkpoint`. The names are also used for export.
 
 Written from marian-dev (c9f287d), models/transformer.h, and files that Marian 1.12.42 wrote. There
 y = x W, so kernels are stored as (inputs, outputs), as here. A translation begins with a zero
@@ -35,10 +35,10 @@ from tfformer.checkpoints.weight_names import (
 from tfformer.config import DIALECTS, Config, DecodingConfig, ModelConfig
 
 EPSILON = 1e-6  # layers/generic.h
-# Of marian-decoder, where decoder.yml does not state them.
+# Defaults of marian-decoder, if decoder.yml does not state them.
 BEAM_SIZE, NORMALIZE = 12, 0.0
 MARIAN_SEARCH = DIALECTS["marian"].search()
-MAX_LENGTH = 512  # Marian has no limit; this is that of MarianTokenizer
+MAX_LENGTH = 512  # Marian has no limit; this is MarianTokenizer's
 BIAS = "decoder_ff_logit_out_b"
 SIZES = {  # the recipe's setting -> the option of the model
     "num_layers": "enc-depth",
@@ -53,7 +53,7 @@ SEARCH = {  # the recipe's setting -> the option of decoder.yml
     "allow_unknown": "allow-unk",
     "max_length_factor": "max-length-factor",
 }
-NEEDED = (  # without them Marian loads a model and translates wrongly
+NEEDED = (  # without these options Marian loads a model but translates wrongly
     *("type", "dim-vocabs", "dim-emb", "enc-depth", "dec-depth"),
     *("transformer-heads", "transformer-dim-ffn", "tied-embeddings-all"),
 )
@@ -85,7 +85,7 @@ READ = (
 ACTIVATIONS = ("swish", "relu", "gelu")
 NORMS = {("", "an", ""): "post", ("n", "a", "n"): "pre"}  # pre-, postprocess, at the top
 EXACT_GELU_SINCE = (1, 12)
-NORMALISED_KEYS_SINCE = (1, 10, 28)  # before, a pre-norm model's queries alone were normalised
+NORMALISED_KEYS_SINCE = (1, 10, 28)  # before, pre-norm models normalised only the queries
 BLOCKS = {
     "self_attention": "self",
     "recurrence": "rnn",
@@ -111,12 +111,12 @@ TRANSPOSED = "decoder_ff_logit_out_W"  # (d, V); newer models have it as ..._Wt,
 
 
 def recognises(folder: Path) -> bool:
-    """Whether a folder holds a model of Marian."""
+    """Whether a folder contains a model in Marian's own format."""
     return any(folder.glob("*.npz")) or any(folder.glob("*.bin"))
 
 
 def slot_name(slot: Slot, norm: str) -> str:
-    """Return Marian's name of a layer's tensor; names of normalisations depend on `norm`.
+    """Return Marian's name for a layer's tensor; normalisation names depend on `norm`.
 
     Example:
         >>> slot_name(Slot("decoder", 0, "cross_attention", "key", "kernel"), "post")
@@ -163,8 +163,8 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     unknown = sorted(tensors.keys() - names.values())
     if unknown:
         raise ValueError(
-            f"{path}: the tensor {unknown[0]} has no place in a model of these options "
-            f"({len(unknown)} such); use a model that contains only Marian's standard layers"
+            f"{path}: the tensor {unknown[0]} does not fit a model with these options "
+            f"({len(unknown)} such tensors); use a model with only Marian's standard layers"
         )
     if shortlists := sorted(folder.glob("lex.*")):
         warnings.warn(
@@ -214,10 +214,10 @@ def _stored(tensor: np.ndarray, place: Place, name: str) -> np.ndarray:
 
 
 def _check_options(path: Path, options: MarianOptions) -> None:
-    """Raise ValueError for options for which this package has no layers."""
+    """Raise ValueError for options that this package's layers do not support."""
     for name in NEEDED:
         if name not in options:
-            raise ValueError(f"{path} has no option {name}, without which a model is not known")
+            raise ValueError(f"{path} lacks the option {name}, which is needed to build the model")
     cell, projects = options.get("dec-cell"), options.get("transformer-rnn-projection")
     if _is_recurrent(options) and (cell != "ssru" or projects):
         raise ValueError(
@@ -245,7 +245,7 @@ def _is_recurrent(options: MarianOptions) -> bool:
 
 
 def _letters(options: MarianOptions, name: str, default: str) -> str:
-    """Return a chain of operations without dropout, which only training has."""
+    """Return a chain of operations without dropout, which applies only in training."""
     return str(options.get(name, default) or "").replace("d", "")
 
 
@@ -265,18 +265,18 @@ def _norm(path: Path, options: MarianOptions, positions: str) -> str:
         return "post"
     if _version(options) < NORMALISED_KEYS_SINCE:
         raise ValueError(
-            f"{path}: option transformer-preprocess is 'n' of Marian before 1.10.28, whose "
-            "self-attention takes keys and values without normalisation in encoder and decoder, "
-            "which this package does not have"
+            f"{path}: option transformer-preprocess is 'n' in a model from Marian before 1.10.28, "
+            "whose self-attention does not normalise keys and values; this package does not "
+            "support that"
         )
     if positions == "marian":
         return "marian"
     if _is_recurrent(options):  # marian-decoder computes only self-attention otherwise
         return "pre"
     warnings.warn(
-        f"{path}: marian-decoder decodes a pre-norm model differently from Marian's training, and "
-        "worse; the run computes as in training; to reproduce marian-decoder, use --positions "
-        "marian",
+        f"{path}: marian-decoder computes pre-norm models differently from, and worse than, Marian "
+        "in training; the run computes as in training; to reproduce marian-decoder, use "
+        "--positions marian",
         stacklevel=2,
     )
     return "pre"
@@ -308,8 +308,8 @@ def _activation(path: Path, options: MarianOptions) -> str:
         )
     if name == "gelu" and _version(options) < EXACT_GELU_SINCE:
         raise ValueError(
-            f"{path}: option transformer-ffn-activation is 'gelu' of Marian before 1.12, an "
-            "approximation that this package does not have"
+            f"{path}: option transformer-ffn-activation is 'gelu' in a model from Marian before "
+            "1.12, an approximation that this package does not support"
         )
     return name
 
@@ -339,14 +339,14 @@ def _model_config(path: Path, options: MarianOptions, tie: str, positions: str) 
 
 
 def _decoder_options(folder: Path) -> MarianOptions:
-    """Return the options of the file that says how to decode; there may be none.
+    """Return the options in the decoder configuration, if there is one.
 
-    A training leaves one beside each of its models, such as the best by BLEU.
+    Marian writes one for each model that it saves, such as the best by BLEU.
     """
     files = [*folder.glob("decoder.yml")] or sorted(folder.glob("*.decoder.yml"))
     if len(files) > 1:
         raise ValueError(
-            f"{folder} has {len(files)} ways to decode "
+            f"{folder} has {len(files)} decoder configurations "
             f"({', '.join(file.name for file in files)}); copy one to decoder.yml"
         )
     if not files and any(folder.glob("*.intgemm*.bin")):
@@ -358,7 +358,9 @@ def _model_file(folder: Path, decoder: MarianOptions) -> Path:
     stated = decoder.get("models")
     named = stated if isinstance(stated, list) else []
     if len(named) > 1:
-        raise ValueError(f"{folder} names {len(named)} models to decode together; import one")
+        raise ValueError(
+            f"the decoder.yml in {folder} names an ensemble of {len(named)} models; keep one"
+        )
     for name in named:
         if (folder / Path(str(name)).name).is_file():
             return folder / Path(str(name)).name
@@ -366,8 +368,8 @@ def _model_file(folder: Path, decoder: MarianOptions) -> Path:
     found = [file for file in files if not NO_MODEL.search(file.name)]
     if len(found) != 1:
         raise ValueError(
-            f"{folder} holds {len(found)} models ({', '.join(file.name for file in found)}), and "
-            "no decoder.yml says which; leave one"
+            f"{folder} contains {len(found)} models ({', '.join(file.name for file in found)}), "
+            "and no decoder.yml selects one; keep only one"
         )
     return found[0]
 
@@ -375,7 +377,7 @@ def _model_file(folder: Path, decoder: MarianOptions) -> Path:
 def _decoding(folder: Path, decoder: MarianOptions) -> DecodingConfig:
     if decoder.get("word-penalty"):
         warnings.warn(
-            f"decoder.yml's word-penalty {decoder['word-penalty']} is not known here and left out",
+            f"decoder.yml's word-penalty {decoder['word-penalty']} is not supported and is ignored",
             stacklevel=2,
         )
     values = {
@@ -389,7 +391,7 @@ def _decoding(folder: Path, decoder: MarianOptions) -> DecodingConfig:
 def _with_search(
     model: ModelConfig, folder: Path, decoder: MarianOptions, positions: str
 ) -> ModelConfig:
-    """Return a model whose dialect has the form of Marian's search, or of Transformers'."""
+    """Return a model with Marian's search, or Transformers', in its dialect."""
     if positions == "hf":
         return model.replace(dialect=model.dialect.replace(length_normalization="power"))
     stated = {
@@ -414,14 +416,12 @@ def _vocabularies(
     for file, size, side in zip(files, sizes, ("source", "target"), strict=True):
         pieces = read_vocabulary(file)
         if len(pieces) != size:
-            raise ValueError(
-                f"{file} has {len(pieces)} tokens, but dim-vocabs of {path} says {size}"
-            )
+            raise ValueError(f"{file} has {len(pieces)} tokens, but dim-vocabs in {path} is {size}")
         model = file if file.suffix == ".spm" else folder / f"{side}.spm"
         if not model.is_file():
             raise ValueError(
-                f"{model} is missing, and {file.name} alone cannot cut text; models with "
-                f"{side}.bpe have no SentencePiece and cannot be imported"
+                f"{model} is missing, and {file.name} alone cannot segment text; models with "
+                f"{side}.bpe do not use SentencePiece and cannot be imported"
             )
         content = model.read_bytes()
         check_segmentation(content, model, pieces)
@@ -429,8 +429,8 @@ def _vocabularies(
         sides.append(Vocabulary(pieces, content, special_order(file, pieces, has_pad=False)))
     if unused := sorted({*folder.glob("*.spm")} - {*models}):
         raise ValueError(
-            f"{unused[0]} is the vocabulary of neither side by decoder.yml; correct that, or take "
-            "the file away"
+            f"decoder.yml names {unused[0]} for neither side; correct decoder.yml, or remove the "
+            "file"
         )
     shared = sides[0].pieces == sides[1].pieces
     if shared and sides[0].model == sides[1].model:
@@ -456,5 +456,6 @@ def _vocabulary_files(folder: Path, decoder: MarianOptions) -> list[Path]:
     if len(sides) == 2:
         return sides
     raise ValueError(
-        f"{folder} has no decoder.yml that names two vocabularies beside it; add it, or a vocab.yml"
+        f"{folder} has no decoder.yml that names two vocabularies in the folder; add one, or a "
+        "vocab.yml"
     )

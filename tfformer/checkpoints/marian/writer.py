@@ -1,4 +1,4 @@
-"""Write a run as a model of Marian itself, which marian-decoder and pymarian load."""
+"""Write a run as a model in Marian's own format, which marian-decoder and pymarian load."""
 
 import json
 import warnings
@@ -26,8 +26,8 @@ CHAINS = {"post": POST, "pre": PRE, "marian": PRE}
 def write(folder: Path, run: Run, model: Transformer) -> None:
     """Fill an empty folder with model.npz, model.bin, decoder.yml and the vocabularies.
 
-    ValueError: the model has layers that Marian does not have. Marian begins a translation with
-    zeros, as imported runs do and runs trained here do not.
+    It raises ValueError for layers that Marian does not have. Marian's start vector is zero, as in
+    imported runs but not in runs trained here.
     """
     settings = run.config.model
     _check(run.path, settings, model)
@@ -55,7 +55,8 @@ def _check(path: Path, settings: ModelConfig, model: Transformer) -> None:
     if (settings.dialect.num_decoder_heads or settings.num_heads) != settings.num_heads:
         raise ValueError(
             f"{path} has {settings.num_heads} heads in the encoder and "
-            f"{settings.dialect.num_decoder_heads} in the decoder, but Marian has one number"
+            f"{settings.dialect.num_decoder_heads} in the decoder, but Marian uses the same number "
+            "in both"
         )
     start = model.target_embedding.table()[START_ID]
     if np.any(start):
@@ -65,26 +66,27 @@ def _check(path: Path, settings: ModelConfig, model: Transformer) -> None:
         )
     if settings.dialect.position_timescale != "t2t":
         warnings.warn(
-            f"{path} has model.dialect.position_timescale=paper, but Marian has t2t and will "
-            "translate with it: right for weights that Marian trained, wrong for others",
+            f"{path} has model.dialect.position_timescale=paper, but Marian always uses t2t: this "
+            "is right for weights that Marian trained, and wrong for other weights",
             stacklevel=3,
         )
     if rules := settings.dialect.rules.to_dict():
         warnings.warn(
-            f"{path} has model.dialect.rules={rules}, which Marian's search lacks and leaves out; "
-            "use --format hugging_face to keep them",
+            f"{path} has model.dialect.rules={rules}, which Marian's search does not support; use "
+            "--format hugging_face to keep them",
             stacklevel=3,
         )
     if settings.norm == "pre" and settings.decoder == "attention":
         warnings.warn(
-            f"{path} has model.norm=pre, which marian-decoder decodes differently from Marian's "
-            "training, and worse (docs/imported_models.md); use --format ctranslate2 to translate",
+            f"{path} has model.norm=pre, which marian-decoder computes differently from, and worse "
+            "than, Marian in training (docs/imported_models.md); use --format ctranslate2 to "
+            "translate",
             stacklevel=3,
         )
 
 
 def _tensors(foreign: Foreign, settings: ModelConfig) -> dict[str, np.ndarray]:
-    """Return all tensors by Marian's names, but for the output's bias."""
+    """Return all tensors by Marian's names, except the output bias."""
     found: dict[str, np.ndarray] = {}
     for place, tensor in foreign.tensors.items():
         if isinstance(place, Slot):
@@ -148,7 +150,8 @@ def _options(foreign: Foreign, settings: ModelConfig) -> marian_files.MarianOpti
 def _write_decoder(folder: Path, foreign: Foreign, config: Config) -> None:
     """Write decoder.yml and the vocabularies.
 
-    A vocabulary is SentencePiece's own where that has the model's ids.
+    A vocabulary is written as the SentencePiece model if that has the model's ids, otherwise as
+    YAML.
     """
     for name, side in (("source", foreign.source), ("target", foreign.target)):
         (folder / f"{name}.spm").write_bytes(side.model)
@@ -177,7 +180,7 @@ def _write_decoder(folder: Path, foreign: Foreign, config: Config) -> None:
         "maxi-batch": 100,
         "maxi-batch-sort": "src",
     }
-    if not config.model.dialect.extra_length:  # otherwise Marian's own
+    if not config.model.dialect.extra_length:  # otherwise Marian's default applies
         decoder["max-length-factor"] = config.model.dialect.max_length_factor
     text = yaml.safe_dump(decoder, sort_keys=False)
     (folder / "decoder.yml").write_text(text, encoding="utf-8")

@@ -1,1 +1,1 @@
-"""The format of the engine CTranslate2."""
+"""The CTranslate2 format."""

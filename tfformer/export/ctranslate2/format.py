@@ -1,4 +1,4 @@
-"""CTranslate2: its options, and what it is asked."""
+"""CTranslate2: its options, and the questions that check it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class CTranslate2(Format):
-    """A CTranslate2 model in float32, of a translation model.
+    """A translation model as a CTranslate2 model in float32.
 
-    CTranslate2 divides a score by length^alpha, a run as Wu et al. 2016. The comparison is without
-    a length penalty, and with the end of the beam, the rules on logits and the unknown token as
-    CTranslate2 has them.
+    CTranslate2 divides a score by length^alpha, a run by the formula of Wu et al. 2016. The
+    comparison therefore uses no length penalty, and CTranslate2's stopping criterion, logit rules
+    and treatment of the unknown token.
 
     Args:
         beam_size: Number of beams of the engine and of the comparison; by default the run's.

@@ -15,7 +15,7 @@ from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Tokenizers
 from tfformer.special_ids import END_ID, START_ID, UNKNOWN_ID
 
-LONGEST_INPUT = 1024  # the longest input that CTranslate2 takes unless told otherwise
+LONGEST_INPUT = 1024  # CTranslate2's default for the longest input
 
 
 def write(
@@ -25,10 +25,10 @@ def write(
     max_length: int,
     quantization: str | None = None,
 ) -> None:
-    """Write a CTranslate2 model, whose inputs and outputs are pieces without an end token.
+    """Write a CTranslate2 model; its inputs and outputs are pieces without an end token.
 
-    `quantization` is one of CTranslate2's types, such as `int8`. A model with layers that
-    CTranslate2 does not have raises ValueError.
+    `quantization` is one of CTranslate2's types, such as `int8`. It raises ValueError for layers
+    that CTranslate2 does not support.
     """
     if model.norm == "marian":
         raise ValueError(
@@ -60,7 +60,7 @@ def _vocabulary(tokenizer: AnyTokenizer) -> list[str]:
 
 
 def _spec(model: Transformer, positions: int) -> Any:
-    """CTranslate2's description of the model, with all its weights."""
+    """Return CTranslate2's specification of the model, with all weights."""
     from ctranslate2.specs import TransformerSpec
     from ctranslate2.specs.common_spec import Activation
 
@@ -73,7 +73,7 @@ def _spec(model: Transformer, positions: int) -> Any:
             str(model.activation)
         ],
     )
-    # Its own positions are not the paper's, so it gets a table.
+    # CTranslate2's own positional encodings differ from the paper's, so the model includes a table.
     table = positional_encoding(
         dialect.position_offset + np.arange(positions),
         model.d_model,
@@ -117,13 +117,13 @@ def _set_layer(spec: Any, layer: EncoderLayer) -> None:
 
 
 def _set_attention(spec: Any, attention: MultiHeadAttention, residual: Any) -> None:
-    """Set the part that self- and cross-attention have in common."""
+    """Set what self- and cross-attention have in common."""
     _set_linear(spec.linear[-1], attention.output_projection)
     _set_normalization(spec.layer_norm, residual.normalization)
 
 
 def _set_linear(spec: Any, *layers: keras.layers.Dense) -> None:
-    """One product for several layers with the same input: their outputs side by side."""
+    """Combine layers with the same input into one product, with concatenated outputs."""
     spec.weight = np.concatenate([np.asarray(layer.kernel) for layer in layers], axis=1).T
     if layers[0].use_bias:
         spec.bias = np.concatenate([np.asarray(layer.bias) for layer in layers])

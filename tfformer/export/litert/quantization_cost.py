@@ -20,14 +20,14 @@ MOST = 1_000  # sentence pairs
 def measured(
     folder: Path, run: Run, model: TextModel, quantize: str, step: Steps
 ) -> dict[str, dict[str, Any]]:
-    """Return the manifest's key `bleu`: both scores, their difference and BLEU's signature.
+    """Return the manifest's entry `bleu`: both scores, their difference and BLEU's signature.
 
-    If the recipe of the run names no validation text, nothing is returned, with a warning.
+    If the run's recipe names no validation text, it warns and returns an empty dictionary.
     """
     if not run.config.data.valid:
         warnings.warn(
-            f"{run.path} names no validation text, so the cost of --quantize {quantize} in BLEU is "
-            "not measured",
+            f"the recipe of {run.path} names no validation text, so the BLEU cost of --quantize "
+            f"{quantize} is not measured",
             stacklevel=2,
         )
         return {}
@@ -57,7 +57,7 @@ def validation_text(run: Run) -> tuple[list[str], list[str]]:
     except OSError as error:
         raise OSError(
             "quantised weights are measured on the run's validation text, which cannot be read "
-            f"({error}); export from the folder in which the run was trained, or with "
-            "--quantize none"
+            f"({error}); run the export in the folder where the run was trained, or use --quantize "
+            "none"
         ) from error
     return list(sources), list(references)

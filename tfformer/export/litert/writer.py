@@ -1,9 +1,9 @@
-"""Writes a translator as one LiteRT file, of LiteRT's own operations alone.
+"""Writes a translator as one LiteRT file that uses only LiteRT's builtin operations.
 
-The file holds the encoder, the search with its cache, and the weights. A dynamic file takes any
-batch and length. A static one takes one sentence and has a signature for each of a few widths over
-the same weights, so that every shape in it is a plain number and a short sentence does not pay for
-a long one. Shape letters: B sentences, S source tokens, T target tokens, N beams.
+The file contains the encoder, the search with its cache, and the weights. A dynamic file accepts
+any batch size and length. A static file accepts one sentence; it has signatures for several source
+widths, which share the weights, so all its shapes are fixed and a short sentence does not cost as
+much as a long one. Shape letters: B sentences, S source tokens, T target tokens, N beams.
 """
 
 import tempfile
@@ -32,7 +32,7 @@ DTYPES = {
 
 
 def write(path: Path, translator: TextModel, quantize: str, static: bool) -> None:
-    """Write a LiteRT file of a translator; with several beams the file has a beam search."""
+    """Write a translator as a LiteRT file, with a beam search if it has more than one beam."""
     assert isinstance(translator, Translator)
     holder = tf.Module()
     holder.weights = [weight.value for weight in translator.model.weights]
@@ -40,7 +40,7 @@ def write(path: Path, translator: TextModel, quantize: str, static: bool) -> Non
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         tf.saved_model.save(
             holder, folder, signatures=functions
-        )  # functions alone contain no weights for LiteRT
+        )  # without the trackable object LiteRT would not find the weights
         converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(functions))
         converter.allow_custom_ops = True  # placeholders for LiteRT's and TF Text's operators
         if quantize == "float16":
@@ -68,9 +68,9 @@ def widths(max_length: int) -> list[int]:
 
 
 def static_name(signature: str, width: int, max_length: int) -> str:
-    """Return a static file's name of a signature for sources of `width`.
+    """Return the name of a static file's signature for sources of `width` tokens.
 
-    The longest has the plain name.
+    The signature for the maximum length has the plain name.
 
     Example:
         >>> static_name("translate", 16, 40), static_name("translate", 40, 40)
@@ -80,7 +80,7 @@ def static_name(signature: str, width: int, max_length: int) -> str:
 
 
 def signatures(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the inputs and outputs of each signature of a written file; a free axis is None."""
+    """Return the inputs and outputs of each signature in a file; None stands for a dynamic axis."""
     model = flatbuffer_utils.convert_bytearray_to_object(path.read_bytes())
     found = {}
     for signature in model.signatureDefs:
@@ -124,7 +124,7 @@ def _functions(translator: Translator, static: bool) -> Functions:
 def _over_ids(
     translator: Translator, width: int | None, beam_size: int
 ) -> tf.types.experimental.PolymorphicFunction:
-    """Pieces (B, S), of which the first `lengths` (B,) count -> the best translation or N best."""
+    """Ids (B, S), of which the first `lengths` (B,) count -> the best translation or the N best."""
     batch = 1 if width else None
     specs = [
         tf.TensorSpec((batch, width), tf.int32, "ids"),

@@ -1,1 +1,1 @@
-"""The format of TensorFlow and TensorFlow Serving."""
+"""The SavedModel format, for TensorFlow and TensorFlow Serving."""

@@ -1,4 +1,4 @@
-"""The questions to the signatures of a SavedModel; the question over ids is the first."""
+"""The questions for the signatures of a SavedModel; the question about ids is first."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from tfformer.special_ids import END_ID
 
 
 def of_model(model: TextModel, samples: Sequence[str]) -> list[Question]:
-    """Return the questions about some sentences to each signature of a model."""
+    """Return the questions for each signature of a model, about these sentences."""
     if isinstance(model, Translator):
         return _of_translator(model, samples)
     assert isinstance(model, Generator)
@@ -49,7 +49,7 @@ def _of_generator(generator: Generator, samples: Sequence[str]) -> list[Question
 def _over_ids(
     signature: str, model: TextModel, samples: Sequence[str], expected: Sequence[Scored]
 ) -> Question:
-    """Ids (B, S) and lengths (B,); past its length a row may hold anything."""
+    """Ask with ids (B, S) and lengths (B,); a row may contain any ids after its length."""
     tokenizers = model.tokenizers
     rows = tokenizers.source.encode(samples)
     longest = max(map(len, rows))

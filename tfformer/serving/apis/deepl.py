@@ -15,8 +15,8 @@ from tfformer.serving.languages import language_name
 from tfformer.serving.state import Served, State
 from tfformer.serving.translations import in_order
 
-MAX_TEXTS = 50  # in one request, as DeepL has it
-NO_LIMIT = 1_000_000_000_000  # characters, as DeepL says it of contracts without a limit
+MAX_TEXTS = 50  # per request, DeepL's limit
+NO_LIMIT = 1_000_000_000_000  # characters; DeepL's value for contracts without a limit
 SIGNATURES = {
     "latency_optimized": GREEDY,
     "quality_optimized": BEAM,
@@ -27,7 +27,7 @@ UNSUPPORTED = (
     *("glossary_id", "glossary_ids", "style_id", "custom_instructions", "translation_memory_id"),
     *("ignore_tags", "splitting_tags", "non_splitting_tags"),
 )
-VARIANTS = {"en": ("en-US", "en-GB"), "pt": ("pt-PT", "pt-BR")}  # that DeepL's clients request
+VARIANTS = {"en": ("en-US", "en-GB"), "pt": ("pt-PT", "pt-BR")}  # for DeepL's clients
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": DeeplError} for status in (400, 403, 413, 415, 503)
@@ -55,14 +55,14 @@ class Translate(BaseModel):
     )
     split_sentences: Literal["1", "nonewlines", "0"] = Field(
         "1",
-        description="Without markup: 0 takes each line as one sentence, and nonewlines takes the "
-        "end of a line as a space.",
+        description="For text without markup: 0 treats each line as one sentence, nonewlines "
+        "treats line ends as spaces.",
     )
     formality: Literal["default", "prefer_more", "prefer_less"] = Field(
-        "default", description="Ignored: a model has the formality of its training text."
+        "default", description="Ignored: a model's formality is that of its training text."
     )
     model_type: Literal["latency_optimized", "quality_optimized", "prefer_quality_optimized"] = (
-        Field("quality_optimized", description="latency_optimized is greedy search.")
+        Field("quality_optimized", description="latency_optimized selects greedy search.")
     )
     show_billed_characters: bool = False
     auth_key: str = Field("", description="A key, if the server requires one.")
@@ -92,14 +92,14 @@ class Language(BaseModel):
 
 
 class Usage(BaseModel):
-    """Characters translated since the start; the limit is DeepL's number for no limit."""
+    """Characters translated since the server started; the limit is DeepL's value for no limit."""
 
     character_count: int
     character_limit: int = NO_LIMIT
 
 
 class Key(BaseModel):
-    """The fields of any request."""
+    """The field that every request has."""
 
     auth_key: str = Field("", description="A key, if the server requires one.")
 
@@ -178,7 +178,7 @@ def with_variants(codes: Iterable[str]) -> list[str]:
 
 @router.get(
     "/usage",
-    summary="Count the characters that were translated since the server started",
+    summary="Count the characters translated since the server started",
     dependencies=[fields_of(Key)],
 )
 async def usage(state: Served) -> Usage:

@@ -1,4 +1,4 @@
-"""The fields of a request, which known APIs send as JSON, as a form or in the query string."""
+"""The fields of a request, which clients send as JSON, as a form or in the query string."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
@@ -25,8 +25,8 @@ Fields = TypeVar("Fields", bound=BaseModel)
 def fields_of(model: type[Fields]) -> Any:
     """Return a dependency that reads a request's fields and checks its API key.
 
-    The body may be JSON, a form of either kind, or empty; its fields override the query's. A field
-    that is null is left out.
+    The body may be JSON, a URL-encoded or multipart form, or empty; its fields override those in
+    the query string. A field that is null is left out.
     """
 
     async def read(request: Request, state: Served) -> Fields:
@@ -62,14 +62,14 @@ async def _values(request: Request) -> dict[str, Any]:
     if kind == FORM:
         return query | _form(body)
     raise RequestError(
-        f"the body is {kind or 'of no stated type'}; send {JSON} or a form, as {FORM} or "
+        f"the body's type is {kind or 'not stated'}; send {JSON}, or a form as {FORM} or "
         f"{FORM_IN_PARTS}",
         415,
     )
 
 
 async def read_body(request: Request) -> bytes:
-    """Return the body; more than `MAX_BYTES` raise RequestError."""
+    """Return the body; raise RequestError if it has more than `MAX_BYTES`."""
     return await Request(request.scope, _limited(request)).body()
 
 
@@ -123,7 +123,7 @@ async def _form_in_parts(request: Request) -> dict[str, Any]:
 
 
 def _collected(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Return values by name; a name that occurs more than once has a list."""
+    """Return name -> value; the values of a repeated name are a list."""
     lists: dict[str, list[Any]] = {}
     for name, value in pairs:
         lists.setdefault(name, []).append(value)

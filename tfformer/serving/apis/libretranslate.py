@@ -58,7 +58,7 @@ class DetectedLanguage(BaseModel):
 
 
 class Translated(BaseModel):
-    """The translation of a text; of a list of texts, each value is a list."""
+    """The translation of a text; for a list of texts, each value is a list."""
 
     translatedText: str | list[str]  # noqa: N815
     alternatives: list[str] | list[list[str]] | None = None

@@ -1,10 +1,10 @@
-"""A program that ends another process which takes too long.
+"""A program that kills another process if it takes too long.
 
     python -P end_late_process.py SECONDS MESSAGE PROCESS
 
-It waits for the end of its standard input. If that does not come in time, it prints the message on
-standard error and kills the process. It is a process of its own because TensorFlow's servers hold
-Python's lock while they start.
+It waits until its standard input is closed. If that takes too long, it prints the message to
+standard error and kills the process. It is a separate process because TensorFlow's servers hold the
+GIL while they start.
 """
 
 import os
