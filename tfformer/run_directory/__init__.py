@@ -2,16 +2,16 @@
 
 config.json         the recipe in full; digests of the recipe, the tokenizers and the training text
 tokenizer.model     the vocabulary (or source.model and target.model)
-*.pieces.json       beside a vocabulary that was imported: its ids
-imported.json       of a run that was imported: its origin, its licence, and its own order of ids;
-                    it knows its own digest
-best.weights.h5     the weights with the best validation; its last line holds the digests of its
-                    bytes and of the model's settings
-resume.npz          every variable and the epochs so far: where --resume goes on
-metrics.jsonl       one line an epoch
-result.json         written last: training has finished
+*.pieces.json       only beside an imported vocabulary: its ids
+imported.json       only in an imported run: origin, licence and the original order of ids, with a
+                    digest of this file
+best.weights.h5     the weights with the best validation score; the last line contains the digests
+                    of its bytes and of the model's settings
+resume.npz          every variable and the epochs so far, from which --resume continues
+metrics.jsonl       one line per epoch
+result.json         written last, when training has finished
 tensorboard/        the same figures and sample texts for TensorBoard
-.lock               locked during training; harmless if no process holds it
+.lock               locked during training; harmless if no process has locked it
 """
 
 from tfformer.data.tokenizer_pair import Tokenizers
