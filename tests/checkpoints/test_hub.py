@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from support.ports import free_addresses
 
 from tfformer.checkpoints.hub import fetch_model
 from tfformer.checkpoints.import_model import import_model
+from tfformer.checkpoints.provenance import check_stated_digests
 from tfformer.cli.main import main
 from tfformer.run_directory import Run
 
@@ -116,7 +119,11 @@ def test_a_missing_extra_is_named(hub, tmp_path, capsys, monkeypatch):
 
 def test_a_file_that_arrives_changed_is_refused(hub, tmp_path, capsys):
     hub.damaged.add("model.safetensors")
-    assert "its digest is not" in refused(tmp_path, capsys, NAME)
+    line = refused(tmp_path, capsys, NAME)
+    assert "its digest is not" in line
+    hub.damaged.clear()
+    Path(re.search("delete (.*) to download it again", line)[1]).unlink()
+    check_stated_digests(fetch_model(NAME))
 
 
 def test_a_download_that_breaks_off_leaves_the_cache_whole(hub, tmp_path, capsys):

@@ -51,7 +51,7 @@ def test_a_change_on_purpose_is_told_the_way_out_at_the_command_line(folder, tmp
     assert main(arguments) == 2
     [line] = capsys.readouterr().err.splitlines()
     note = folder / ".cache" / "huggingface" / "download" / "generation_config.json.metadata"
-    assert line.endswith(f"copy it again, or remove {note}")
+    assert line.endswith(f"download it again, or remove {note}")
     assert not (tmp_path / "run").exists()
     note.unlink()
     assert main(arguments) == 0

@@ -133,22 +133,26 @@ def check_stated_digests(folder: Path) -> None:
         if digest != _digest(file, len(digest)):
             raise ValueError(
                 f"{file} is damaged or changed: its digest is not {digest[:12]}..., which "
-                f"came with it; copy it again, or {remedy}"
+                f"came with it; {remedy}"
             )
 
 
 def _stated_digests(folder: Path) -> Iterator[tuple[Path, str, str]]:
-    """Yield files with their digests and the remedy for a file that was changed on purpose."""
+    """Yield files with their digests and the remedy for a file that was changed."""
     for path in sorted(folder.iterdir()):
         blob = path.resolve()
         is_cached = path.is_symlink() and blob.is_file() and blob.parent.name == "blobs"
         if is_cached and STATED.fullmatch(blob.name):
-            yield path, blob.name, "put a file in place of the link"
+            yield (
+                path,
+                blob.name,
+                f"delete {blob} to download it again, or put a file in place of the link",
+            )
     for note in sorted((folder / DOWNLOADS).glob(f"*{NOTE}")):
         file = folder / note.name.removesuffix(NOTE)
         lines = note.read_text(encoding="utf-8", errors="replace").splitlines()
         if file.is_file() and len(lines) > 1 and STATED.fullmatch(lines[1]):
-            yield file, lines[1], f"remove {note}"
+            yield file, lines[1], f"download it again, or remove {note}"
 
 
 def _digest(file: Path, digits: int) -> str:
