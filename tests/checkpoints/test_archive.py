@@ -81,7 +81,7 @@ def packed(path, *entries):
         ([("model.npz", b"", DEVICE)], "is a link or a device"),
         ([("a", b"1", 0), ("a", b"2", 0)], "contains two members with the same name"),
         ([("bomb", bytes(5_000_000), 0)], "bomb is compressed more than 100 times"),
-        ([(f"{n}", b"", 0) for n in range(1001)], "holds 1,001 files"),
+        ([(f"{n}", b"", 0) for n in range(1001)], "contains 1,001 files"),
     ],
 )
 def test_a_zip_of_anything_but_files_of_a_model_is_refused(tmp_path, entries, message):

@@ -59,7 +59,7 @@ def refused(folder, message, **options):
     [
         ({LAYER: lambda t: None}, f"the tensor {LAYER} is missing"),
         ({SHARED: lambda t: None}, f"the tensor {SHARED} is missing"),
-        ({"model.extra": lambda t: t[SHARED]}, "the tensor model.extra has no place"),
+        ({"model.extra": lambda t: t[SHARED]}, "the tensor model.extra does not fit"),
         ({LAYER: lambda t: t[LAYER].T}, r"fc1.weight has the shape \(32, 16\)"),
         ({SHARED: lambda t: t[SHARED][1:]}, "model.shared.weight has the shape"),
         ({LAYER: lambda t: t[LAYER] * np.inf}, "fc1.weight contains a value that is not finite"),
@@ -211,7 +211,7 @@ def test_one_warning_names_all_settings_that_are_left_out(folder):
     named = ", ".join(f"{name} {value!r}" for name, value in LEFT_OUT.items())
     with pytest.warns(UserWarning, match=f": {re.escape(named)}$") as found:
         hugging_face.read(folder)
-    assert sum("left out" in str(warning.message) for warning in found) == 1
+    assert sum("are ignored" in str(warning.message) for warning in found) == 1
 
 
 @given(st.data())
@@ -245,7 +245,7 @@ def test_a_beam_that_never_stops_early_is_left_out_with_a_warning(folder):
 )
 def test_tokens_that_may_not_come_are_left_out_with_a_warning(folder, setting):
     edit_json(folder / "generation_config.json", **setting)
-    with pytest.warns(UserWarning, match=f"left out.*: {next(iter(setting))} "):
+    with pytest.warns(UserWarning, match=f"are ignored.*: {next(iter(setting))} "):
         dialect = hugging_face.read(folder).model.dialect
     assert dialect.allow_unknown
 
@@ -257,7 +257,7 @@ def test_the_unknown_token_may_be_forbidden(folder):
 
 
 def test_a_shared_table_that_nothing_uses_is_left_out_with_a_warning(tmp_path):
-    with pytest.warns(UserWarning, match=r"model\.shared\.weight differs .* left out"):
+    with pytest.warns(UserWarning, match=r"model\.shared\.weight is ignored"):
         hugging_face.read(checkpoint("D", tmp_path))
 
 
@@ -313,7 +313,7 @@ def test_embeddings_that_differ_are_not_shared_without_the_shared_one(folder):
             SHARED: lambda t: None,
         },
     )
-    refused(folder, "which config.json shares, differ, and model.shared.weight is missing")
+    refused(folder, "are tied in config.json but differ, and model.shared.weight is missing")
 
 
 @pytest.mark.parametrize("name", ["source.spm", "target.spm"])

@@ -159,7 +159,7 @@ def test_a_broken_configuration_is_no_matter_of_languages(tmp_path):
 def test_a_tokenizer_of_transformers_5_alone_is_told_so(tmp_path):
     folder = checkpoint("NLLB", tmp_path)
     (folder / "sentencepiece.bpe.model").unlink()
-    with pytest.raises(ValueError, match=r"bpe\.model is missing; .* tokenizer\.json alone"):
+    with pytest.raises(ValueError, match=r"bpe\.model is missing; .* only tokenizer\.json"):
         read(folder, "NLLB")
 
 

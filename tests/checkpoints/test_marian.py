@@ -55,7 +55,7 @@ def test_a_pre_norm_model_is_that_of_the_training_or_by_choice_of_marian_decoder
     )
     assert np.abs(trained - decoded).max() > 0.1
     for positions in ("hf", "auto"):
-        with pytest.warns(UserWarning, match="from Marian's training, .*use --positions marian"):
+        with pytest.warns(UserWarning, match="than, Marian in training; .*use --positions marian"):
             run = import_model(folder, tmp_path / positions, positions)
     np.testing.assert_allclose(log_probs(run, SOURCE, TARGET), trained, atol=1e-4)
     run = import_model(folder, tmp_path / "decoded", positions="marian")
@@ -149,7 +149,7 @@ def test_a_decoder_yml_that_cannot_be_followed_is_refused(
 def test_a_word_penalty_is_left_out_with_a_warning(marian_model, tmp_path):
     folder = marian_model("shared")
     edit_yaml(folder / "decoder.yml", **{"word-penalty": 0.3})
-    with pytest.warns(UserWarning, match=r"word-penalty 0\.3 is not known here"):
+    with pytest.warns(UserWarning, match=r"word-penalty 0\.3 is not supported"):
         import_model(folder, tmp_path / "run")
 
 
@@ -162,7 +162,7 @@ def test_a_vocabulary_in_yaml_needs_the_sentencepiece_models_beside_it(marian_mo
     )
     edit_yaml(folder / "decoder.yml", vocabs=["vocab.yml"] * 2)
     with pytest.raises(
-        ValueError, match=r"target\.spm is missing, and vocab\.yml alone cannot cut"
+        ValueError, match=r"target\.spm is missing, and vocab\.yml alone cannot segment"
     ):
         import_model(folder, tmp_path / "run")
     (folder / "target.spm").write_bytes(processor_pieces)
@@ -200,14 +200,14 @@ def test_a_vocabulary_in_yaml_needs_the_sentencepiece_models_beside_it(marian_mo
         ({"transformer-decoder-autoreg": "rnn", "dec-cell": "gru"}, "is rnn with dec-cell gru"),
         (
             {"transformer-decoder-autoreg": "rnn", "dec-cell": "ssru"},
-            "decoder_l1_self_Wk has no place",
+            "decoder_l1_self_Wk does not fit",
         ),
         ({"dim-vocabs": [71, 72]}, "has 72 tokens, but dim-vocabs"),
         ({"dim-vocabs": 72}, "there must be two sizes"),
         ({"dim-emb": None}, "dim-emb=None must be"),
         (
             {"tied-embeddings-all": False, "tied-embeddings": True},
-            "encoder_Wemb is missing|Wemb has no place",
+            "encoder_Wemb is missing|Wemb does not fit",
         ),
     ],
 )
@@ -234,7 +234,7 @@ def test_an_option_that_marian_guesses_must_be_there(tmp_path, name):
     ("change", "message"),
     [
         (lambda t: t.pop("encoder_l1_self_Wk"), "encoder_l1_self_Wk is missing"),
-        (lambda t: t.update(extra=t["Wemb"]), "the tensor extra has no place"),
+        (lambda t: t.update(extra=t["Wemb"]), "the tensor extra does not fit"),
         (lambda t: t.update(Wemb=t["Wemb"][:-1]), r"Wemb has the shape \(71, 16\)"),
         (lambda t: t.update(Wemb=t["Wemb"] * np.nan), "Wemb contains a value that is not finite"),
         (lambda t: t.update(Wemb=t["Wemb"] + np.float64(1e39)), "is not finite in float32"),
@@ -277,5 +277,5 @@ def test_several_models_need_a_decoder_yml_that_names_one(marian_model, tmp_path
     (folder / "other.npz").write_bytes((folder / "model.npz").read_bytes())
     (folder / "vocab.spm").write_bytes((folder / "source.spm").read_bytes())
     (folder / "decoder.yml").unlink()
-    with pytest.raises(ValueError, match=r"holds 2 models \(model\.npz, other\.npz\)"):
+    with pytest.raises(ValueError, match=r"contains 2 models \(model\.npz, other\.npz\)"):
         import_model(folder, tmp_path / "run")
