@@ -12,6 +12,7 @@ from .inference.generator import Generator as Generator
 from .inference.search import greedy_search as greedy_search
 from .inference.search import sample as sample
 from .inference.translator import Translator as Translator
+from .keras_hub.translator import from_keras_hub as from_keras_hub
 from .model.attention import MultiHeadAttention as MultiHeadAttention
 from .model.embedding import TokenEmbedding as TokenEmbedding
 from .model.feed_forward import FeedForward as FeedForward

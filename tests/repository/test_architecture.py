@@ -23,6 +23,7 @@ MAY_IMPORT = {
     "checkpoints": {"run_directory", "model", "data"},
     "engines": {"inference", "run_directory", "data"},
     "export": {"engines", "checkpoints", "inference", "run_directory", "model", "data"},
+    "keras_hub": {"export", "checkpoints", "inference", "run_directory", "model", "data"},
     "explain": {"training", "inference", "run_directory", "model", "data"},
     "serving": {"engines", "export", "inference", "text"},
     "corpora": {"engines", "export", "inference", "run_directory", "data"},

@@ -83,6 +83,7 @@ PYTHON = [block for block in ALL_BLOCKS if block.language == "python"]
 FITTING = [block for block in PYTHON if "model.fit" in block.text]
 KERAS_WORKFLOW = block_with("docs/keras.md", "python", "weighted_metrics")  # has a test of its own
 KERAS_TRANSLATOR = block_with("docs/keras.md", "python", "translator.save")  # so has this one
+KERAS_HUB = block_with("docs/keras_hub.md", "python", "from_preset")  # test_keras_hub.py runs it
 IMPORTED = ("runs/opus", "runs/m2m")  # whose ids are not SentencePiece's
 RECIPES = [block for block in ALL_BLOCKS if block.language == "yaml"]
 
@@ -287,7 +288,9 @@ def check_requirements(words: list[str]) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("block", [block for block in PYTHON if block not in FITTING], ids=str)
+@pytest.mark.parametrize(
+    "block", [block for block in PYTHON if block not in (*FITTING, KERAS_HUB)], ids=str
+)
 def test_every_python_block_runs(block, place):
     exec(block.text, {})
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import pydantic
 
+from tfformer.data.byte_pair_tokenizer import BytePairTokenizer, is_byte_pair_file
 from tfformer.data.tokenizers import (
     Tokenizer,
     before_end,
@@ -324,9 +325,11 @@ def names_of(languages: Sequence[str]) -> str:
 
 
 def load_tokenizer(path: str | Path) -> AnyTokenizer:
-    """Load a SentencePiece model; a list of pieces beside it, if there is one, gives the ids."""
-    kind = PieceTokenizer if pieces_file(Path(path)).is_file() else Tokenizer
-    return kind.load(path)
+    """Load a vocabulary; a list of pieces beside a SentencePiece model gives the ids."""
+    path = Path(path)
+    if pieces_file(path).is_file():
+        return PieceTokenizer.load(path)
+    return BytePairTokenizer.load(path) if is_byte_pair_file(path) else Tokenizer.load(path)
 
 
 def pieces_file(path: Path) -> Path:

@@ -6,6 +6,7 @@ a manifest, and published completely or not at all.
 """
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -63,18 +64,31 @@ def export_model(
     check_options(format, options)
     if format in CHECKPOINTS:
         return write_checkpoint(run, folder, format, progress=progress)
-    chosen = FORMATS[format](**options)
-    step = Steps(progress)
+    return write_version(run, folder, FORMATS[format](**options), _loaded, Steps(progress))
+
+
+def write_version(
+    run: str | Path,
+    folder: str | Path,
+    chosen: Format,
+    load: Callable[[Run], TextModel],
+    step: Steps,
+) -> Path:
+    """Write the model that `load` returns for an opened run as the next version in a folder."""
     opened = _opened(run, chosen)
     chosen.prepare(opened, step)
     with step(f"loading {run}"):
-        model = TEXT_MODELS[opened.config.model.architecture].of(opened)
+        model = load(opened)
     with temporary_folder(Path(folder)) as version:
         artifact = version / chosen.subfolder
         artifact.mkdir(exist_ok=True)
         _fill(artifact, opened, model, chosen, step)
         chosen.finish(version)
         return publish(version, Path(folder))
+
+
+def _loaded(run: Run) -> TextModel:
+    return TEXT_MODELS[run.config.model.architecture].of(run)
 
 
 def _opened(run: str | Path, chosen: Format) -> Run:

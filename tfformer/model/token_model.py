@@ -39,6 +39,10 @@ class TokenModel(ShardedModel):
         """Project hidden states (..., D) to logits (..., V) with the output embedding."""
         return self.add_output_bias(self.output_embedding.logits(hidden))
 
+    def output_kernel(self) -> tf.Tensor:
+        """Return the matrix (D, V) by which `logits` multiplies."""
+        return tf.transpose(self.output_embedding.embeddings)
+
     def add_output_bias(self, logits: tf.Tensor) -> tf.Tensor:
         """Add the output bias, if there is one, to logits (..., V)."""
         if self.output_bias is None:

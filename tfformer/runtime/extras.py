@@ -12,6 +12,8 @@ EXTRAS = {  # module -> extra
     "ai_edge_litert": "litert",
     "ctranslate2": "ctranslate2",
     "huggingface_hub": "hub",
+    "keras_hub": "keras-hub",
+    "tokenizers": "keras-hub",
     "ray": "ray",
     "fastapi": "serve",
     "starlette": "serve",

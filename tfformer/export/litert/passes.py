@@ -64,6 +64,33 @@ def use_builtins(model: schema.ModelT) -> None:
                 operator.builtinOptionsType = schema.BuiltinOptions.NONE
                 operator.builtinOptions = None
                 operator.customOptions = None
+        for operator in subgraph.operators:
+            _use_expand_dims(model, subgraph, operator)
+
+
+def _use_expand_dims(
+    model: schema.ModelT, subgraph: schema.SubGraphT, operator: schema.OperatorT
+) -> None:
+    """Replace a slice that only adds an axis, which the converter leaves as it is for a mask."""
+    if model.operatorCodes[operator.opcodeIndex].customCode != b"StridedSlice":
+        return
+    source, begin, end, _ = (subgraph.tensors[index] for index in operator.inputs)
+    added = subgraph.tensors[operator.outputs[0]]
+    if begin.buffer != end.buffer:
+        return  # some rows are left out
+    before, after = _free_shape(source), _free_shape(added)
+    axes = [axis for axis in range(len(after)) if [*after[:axis], 1, *before[axis:]] == after]
+    axis = schema.TensorT()
+    axis.name = added.name + b"/axis"
+    axis.type = schema.TensorType.INT32
+    axis.shape = np.array([1], np.int32)
+    axis.buffer = _add_buffer(model, np.array(axes[:1], np.int32))
+    subgraph.tensors.append(axis)
+    operator.opcodeIndex = _operator_index(model, BUILTINS.EXPAND_DIMS, version=1)
+    operator.inputs = np.array([operator.inputs[0], len(subgraph.tensors) - 1], np.int32)
+    operator.builtinOptionsType = schema.BuiltinOptions.ExpandDimsOptions
+    operator.builtinOptions = schema.ExpandDimsOptionsT()
+    operator.customOptions = None
 
 
 class RowScales(schema.QuantizationParametersT):
@@ -133,6 +160,11 @@ def _takes_rows(
 def _is_matrix(model: schema.ModelT, tensor: schema.TensorT) -> bool:
     is_constant = model.buffers[tensor.buffer].data is not None
     return is_constant and tensor.type == schema.TensorType.FLOAT32 and len(_shape(tensor)) == 2
+
+
+def _free_shape(tensor: schema.TensorT) -> list[int]:
+    """The shape, -1 where an axis is free."""
+    return list(tensor.shape if tensor.shapeSignature is None else tensor.shapeSignature)
 
 
 def _shape(tensor: schema.TensorT) -> list[int]:

@@ -28,9 +28,8 @@ def write(folder: Path, exported: TextModel, dtype: str, with_text: bool) -> Non
     model = exported.model
     holder = tf.Module()
     holder.weights = [weight.value for weight in model.weights]  # C++ cannot read Keras' tracking
-    embeddings = model.output_embedding.embeddings  # (V, D)
     # A second copy, as (D, V): every step multiplies with it, and reads it faster in that order.
-    holder.output_kernel = tf.Variable(tf.transpose(embeddings), trainable=False)
+    holder.output_kernel = tf.Variable(model.output_kernel(), trainable=False)
 
     def to_logits(hidden: tf.Tensor) -> tf.Tensor:
         rows = tf.reshape(hidden, (-1, model.d_model))

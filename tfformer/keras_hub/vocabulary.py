@@ -1,0 +1,82 @@
+"""A vocabulary of keras-hub in the order of this package's ids."""
+
+import json
+from typing import Any
+
+import numpy as np
+from keras_hub import tokenizers as hub
+from keras_hub.tokenizers import SentencePieceTokenizer
+from tokenizers import Tokenizer
+from tokenizers.normalizers import Prepend
+from tokenizers.processors import TemplateProcessing
+
+from tfformer.checkpoints.vocabulary import RowOrder
+from tfformer.data.byte_pair_tokenizer import BytePairTokenizer
+from tfformer.data.piece_tokenizer import AnyTokenizer, PieceTokenizer
+
+Prompt = tuple[list[int], list[int]]  # the ids around an empty source, and before a translation
+
+
+def prompt_of(preprocessor: Any) -> Prompt:
+    """Return the ids that keras-hub's preprocessor puts around empty texts."""
+    text = {"encoder_text": [""], "decoder_text": [""]}
+    lengths = {"encoder_sequence_length": 8, "decoder_sequence_length": 8}
+    packed = preprocessor.generate_preprocess(text, **lengths)
+    source, target = (
+        np.asarray(packed[f"{side}_token_ids"])[np.asarray(packed[f"{side}_padding_mask"], bool)]
+        for side in ("encoder", "decoder")
+    )
+    return source.tolist(), target.tolist()
+
+
+def row_order(tokenizer: Any, prompt: Prompt, size: int) -> RowOrder:
+    """Return the order of `size` rows; a translation begins with a copy of keras-hub's start.
+
+    ValueError: the tokenizer or its prompt is of no known kind.
+    """
+    (*before_source, end), (start, *before_translation) = prompt
+    is_known = isinstance(tokenizer, SentencePieceTokenizer | hub.BytePairTokenizer)
+    if not is_known or before_source != before_translation or len(before_source) > 1:
+        raise ValueError(f"{type(tokenizer).__name__} is not supported; T5's and BART's are")
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        unknown = tokenizer._unk_token_id
+    else:
+        unknown = tokenizer.vocabulary.get("<unk>")
+    special = {tokenizer.pad_token_id, unknown, end}
+    others = [row for row in range(size) if row not in special]
+    return RowOrder((tokenizer.pad_token_id, unknown, start, end, *others), size)
+
+
+def new_tokenizer(
+    tokenizer: Any, order: RowOrder, prompt: Prompt, instruction: str
+) -> AnyTokenizer:
+    """Return a tokenizer with the ids of this package; `instruction` begins each source."""
+    is_sentencepiece = isinstance(tokenizer, SentencePieceTokenizer)
+    listed = tokenizer.get_vocabulary()  # BART's may have holes
+    ids = range(len(listed)) if is_sentencepiece else tokenizer.vocabulary.values()
+    known = dict(zip(ids, listed, strict=True))
+    names = [known.get(row, f"<unused {row}>") for row in range(order.foreign_size)]
+    pieces = order.pieces(names)
+    prefix = names[prompt[0][0]] if len(prompt[0]) > 1 else None  # of sources and translations
+    if is_sentencepiece:
+        begin = r"^(\s*\S)"  # of a text that is not blank
+        rewrites = [(begin, instruction.replace("\\", r"\\") + r"\1")] if instruction else []
+        return PieceTokenizer(tokenizer.proto, pieces, prefix, rewrites)
+    return _byte_pair_tokenizer(tokenizer._tokenizer, pieces, prefix, instruction)
+
+
+def _byte_pair_tokenizer(
+    foreign: Tokenizer, pieces: list[str], prefix: str | None, instruction: str
+) -> BytePairTokenizer:
+    ids = {piece: number for number, piece in enumerate(pieces)}
+    values = json.loads(foreign.to_str())
+    values["model"]["vocab"] = ids
+    for token in values["added_tokens"]:
+        token["id"] = ids[token["content"]]
+    renumbered = Tokenizer.from_str(json.dumps(values))
+    if prefix is not None:
+        special = [(prefix, ids[prefix])]
+        renumbered.post_processor = TemplateProcessing(f"{prefix} $A", special_tokens=special)
+    if instruction:
+        renumbered.normalizer = Prepend(instruction)
+    return BytePairTokenizer(renumbered.to_str().encode())
