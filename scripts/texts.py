@@ -3,15 +3,18 @@
 
 Usage: scripts/texts.py FOLDER... [--most N]
 
-Reads the HTML and Markdown files of the folders, at most N of each (default 500), spread evenly.
-Prints each file whose rendering changes, the first difference, and the counts. A rendering is the
-sequence of visible characters, each with the elements around it, as html5lib reads the page.
+Each sentence is its translation, and then the same in capitals, so that all markup is placed.
+Reads the HTML and Markdown files of each folder, at most N of each format (default 500), spread
+evenly. Prints each file whose rendering changes, the first difference, and the counts. A rendering
+is the sequence of visible characters, each with the elements around it, as html5lib reads the page.
 Several spaces count as one, as in a browser. cmark-gfm renders Markdown.
 """
 
 import argparse
+import functools
+import multiprocessing
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
@@ -36,13 +39,29 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=500, metavar="N")
     arguments = parser.parse_args()
     different = 0
-    for format, endings in ENDINGS.items():
-        files = [file for folder in arguments.folders for file in files_of(folder, endings)]
-        files = files[:: max(1, len(files) // arguments.most)][: arguments.most]
-        changed = sum(is_changed(file, format) for file in files)
-        print(f"{format}: {len(files)} files, {changed} rendered differently", flush=True)
-        different += changed
+    with multiprocessing.Pool() as pool:
+        for format, endings in ENDINGS.items():
+            files = [
+                file
+                for folder in arguments.folders
+                for file in spread(files_of(folder, endings), arguments.most)
+            ]
+            changed = 0
+            changes = pool.imap(functools.partial(change, format=format), files)
+            for number, found in enumerate(changes, 1):
+                if found:
+                    print(found, flush=True)
+                    changed += 1
+                if number % 100 == 0:
+                    print(f"{format}: {number} of {len(files)} files", flush=True)
+            print(f"{format}: {len(files)} files, {changed} rendered differently", flush=True)
+            different += changed
     return min(different, 1)
+
+
+def spread(files: Sequence[Path], most: int) -> Sequence[Path]:
+    """Return at most `most` of the files, spread evenly."""
+    return [files[n * len(files) // most] for n in range(most)] if len(files) > most else files
 
 
 def files_of(folder: Path, endings: tuple[str, ...]) -> list[Path]:
@@ -57,23 +76,44 @@ def files_of(folder: Path, endings: tuple[str, ...]) -> list[Path]:
     )
 
 
-def is_changed(file: Path, format: str) -> bool:
-    """Translate a file by the identity, and print the first difference of the renderings."""
+def change(file: Path, format: str) -> str:
+    """Translate a file without a change, and describe the first difference of the renderings."""
     content = file.read_bytes()
     try:
         text = content.decode(declared_encoding(content[:1024], format).read)
     except UnicodeDecodeError:
-        return False  # `tfformer translate` refuses such a file
-    before, after = (render(one, format) for one in (text, translate_text(text, list, format)))
+        return ""  # `tfformer translate` refuses such a file
+    before = render(text, format)
+    after = render(translate_text(text, list, format), format)
     if before == after:
-        return False
+        before = folded(before)
+        after = folded(render(translate_text(text, in_capitals, format), format))
+    if before == after:
+        return ""
     pairs = zip(before, after, strict=False)
     place = next((n for n, (one, other) in enumerate(pairs) if one != other), len(before))
-    print(file)
+    lines = [str(file)]
     for rendering in (before, after):
         part = rendering[max(0, place - 60) : place + 60]
-        print("   ", "".join(character for character, _ in part), rendering[place : place + 1])
-    return True
+        words = "".join(character for character, _ in part)
+        lines.append(f"    {words} {rendering[place : place + 1]}")
+    return "\n".join(lines)
+
+
+def in_capitals(sentences: list[str]) -> list[str]:
+    """Return sentences in capitals, except letters that are two capitals, such as ß."""
+    return ["".join(map(capital, sentence)) for sentence in sentences]
+
+
+def capital(character: str) -> str:
+    """Return the capital of a letter if it is one letter and has no other small one."""
+    upper = character.upper()
+    return upper if upper.casefold() == character.casefold() and len(upper) == 1 else character
+
+
+def folded(rendering: Rendering) -> Rendering:
+    """Return a rendering without capitals."""
+    return [(character.casefold(), path) for character, path in rendering]
 
 
 def render(text: str, format: str) -> Rendering:

@@ -89,6 +89,15 @@ def test_a_folder_is_no_recipe(tmp_path):
         read_recipe(tmp_path)
 
 
+def test_an_error_names_the_whole_path_of_the_recipe(recipe, monkeypatch):
+    recipe.write_text("training: {epoch: 3}\n")
+    monkeypatch.chdir(recipe.parent)
+    with pytest.raises(ValueError, match=f"^{recipe}: training.epoch is not known; known are"):
+        read_recipe("r.yaml")
+    with pytest.raises(ValueError, match=f"^{recipe} with --set: training.epoch is not known"):
+        read_recipe("r.yaml", ["training.seed=3"])
+
+
 def test_an_unknown_recipe_names_the_built_in_ones():
     message = r"recipe 'nope' is neither a file nor built in; built in are .*phrasebook"
     with pytest.raises(ValueError, match=message):

@@ -62,6 +62,19 @@ def test_a_round_trip_through_json_keeps_every_value(dialect):
     assert (config.data.augment.title, config.data.augment.upper) == (0.1, 0)
 
 
+@pytest.mark.parametrize("preset", ["tiny", "small"])
+def test_small_presets_train_by_muon_unless_told_otherwise(preset):
+    def training(**keys):
+        return Config.from_dict({"model": {"preset": preset}, "training": keys}).training
+
+    assert Config.from_dict({"model": {"preset": preset}}).model.norm == "pre"
+    assert (training().optimizer, training().schedule) == ("muon", "linear")
+    assert training(learning_rate=0.02).learning_rate == 0.02
+    for key, value in (("optimizer", "adam"), ("schedule", "warmup")):
+        assert training(**{key: value}) == Config.from_dict({"training": {key: value}}).training
+    assert Config.from_dict({"model": {"preset": "base"}}).training == Config().training
+
+
 def test_replaced_values_are_checked():
     assert Config().model.replace(d_model=64).d_model == 64
     with pytest.raises(ValueError, match=r"model\.d_model=63 must be even"):

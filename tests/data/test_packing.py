@@ -127,6 +127,14 @@ def test_a_mixture_packs_rows_that_its_first_epoch_lacks():
     assert max(longest) == 31
 
 
+def test_no_batch_is_padding_alone_if_a_draw_needs_fewer_bins():
+    short, long = [("5 6", "7")] * 42, [("5 " * 30, "7")] * 42
+    text = encoding.encode_corpora([short, long], (WordIds(), WordIds()), max_length=40)
+    batches = Batches(text, 40, seed=1, shares=[0.5, 0.5], packed=True)
+    for epoch in range(20):
+        assert all(labels.any() for _, labels, _ in epoch_of(batches, epoch))
+
+
 def gradients(model, batch):
     """The loss of a batch, and the gradients of all weights."""
     inputs, labels, weights = batch

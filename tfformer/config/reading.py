@@ -40,7 +40,13 @@ def read_recipe(
         _take_model(values, base.to_dict())
     for override in overrides:
         _override(values, override)
-    return Config.from_dict(values)
+    try:
+        return Config.from_dict(values)
+    except ValueError as error:
+        if path is None:
+            raise
+        changed = " with --set" if overrides else ""
+        raise ValueError(f"{os.path.abspath(path)}{changed}: {error}") from None
 
 
 def builtin_recipes() -> dict[str, Path]:

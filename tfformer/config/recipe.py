@@ -12,10 +12,18 @@ from tfformer.special_ids import PLACEHOLDER
 
 # base, big: Vaswani et al. 2017, table 3; tiny, small: our own, whose dropout a recipe sets.
 PRESETS: dict[str, dict[str, Any]] = {
-    "tiny": {"num_layers": 4, "d_model": 128, "num_heads": 4, "d_ff": 256},
-    "small": {"num_layers": 6, "d_model": 256, "num_heads": 4, "d_ff": 1024},
+    "tiny": {"num_layers": 4, "d_model": 128, "num_heads": 4, "d_ff": 256, "norm": "pre"},
+    "small": {"num_layers": 6, "d_model": 256, "num_heads": 4, "d_ff": 1024, "norm": "pre"},
     "base": {"num_layers": 6, "d_model": 512, "num_heads": 8, "d_ff": 2048, "dropout": 0.1},
     "big": {"num_layers": 6, "d_model": 1024, "num_heads": 16, "d_ff": 4096, "dropout": 0.3},
+}
+# How tiny and small train, unless a recipe names another optimizer or schedule.
+TRAINING_OF_SMALL_PRESETS: dict[str, Any] = {
+    "optimizer": "muon",
+    "weight_decay": 0.1,
+    "schedule": "linear",
+    "learning_rate": 0.01,
+    "warmup_steps": 100,
 }
 
 
@@ -320,11 +328,17 @@ class Config(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _leave_out_empty_sections(cls, values: Any) -> Any:
-        """In YAML, `data:` with no keys below it is null."""
+    def _fill(cls, values: Any) -> Any:
+        """Leave out empty sections, which are null in YAML, and train small presets as usual."""
         if not isinstance(values, dict):
             return values
-        return {name: section for name, section in values.items() if section is not None}
+        sections = {name: section for name, section in values.items() if section is not None}
+        match sections.get("model"), sections.get("training", {}):
+            case {"preset": "tiny" | "small"}, {**stated}:
+                is_muon = stated.get("optimizer", "muon") == "muon"
+                if is_muon and stated.get("schedule", "linear") == "linear":
+                    sections["training"] = TRAINING_OF_SMALL_PRESETS | stated
+        return sections
 
     @model_validator(mode="after")
     def _check_vocabularies(self) -> Self:

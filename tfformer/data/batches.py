@@ -426,6 +426,11 @@ class Batches:
         steps = self.steps_per_epoch
         if self._bins:
             order, bounds = pack(self._lengths(rows), self._bins[1], random)
+            missing = steps - (len(bounds) - 1)
+            if missing > 0:  # as a draw of shorter rows fills fewer bins; no batch is empty
+                inside = np.setdiff1d(np.arange(len(order)), bounds)
+                cuts = random.permutation(inside)[:missing]
+                bounds = np.sort(np.concatenate([bounds, cuts]))
             stops = np.arange(steps + 1) * (len(bounds) - 1) // steps
             even = np.stack([stops[:-1], stops[1:]], axis=1)
             return Epoch(np.asarray(rows)[order], even, bounds)

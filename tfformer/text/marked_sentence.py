@@ -15,6 +15,7 @@ from tfformer.text.segmentation import Span, apart, segments
 SPACE = re.compile(r"[ \t\r\n\f]")
 SPACES = re.compile(r"[ \t\r\n\f]+")
 LETTER = re.compile(r"[^\W\d_]")
+EMPHASIS = "emphasis "  # begins the name of markup that is nothing without words, as in **go**
 
 
 class Role(enum.Enum):
@@ -38,6 +39,8 @@ class Piece(NamedTuple):
         role: Its role.
         name: The name of a tag, which an end tag shares with its start tag.
         within: For a tag with translatable attributes, the parts that together make up `raw`.
+        reworded: For an end tag that repeats the words before it, as `[go]` may in Markdown, how to
+            write it behind other words.
     """
 
     raw: str
@@ -45,6 +48,7 @@ class Piece(NamedTuple):
     role: Role = Role.TEXT
     name: str = ""
     within: tuple[Part, ...] = ()
+    reworded: str = ""
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -71,6 +75,8 @@ class MarkedSentence(NamedTuple):
     def text(self) -> str:
         """The sentence as a reader sees it, with line ends replaced by spaces."""
         text = "".join(piece.text for piece in self.pieces)
+        if self.is_line:
+            return text
         return (SPACE if self.keeps_spaces else SPACES).sub(" ", text)
 
     @property
@@ -113,6 +119,7 @@ class MarkedSentence(NamedTuple):
                 yield position, position + len(shown)
             position += len(shown)
 
+<<<<<<< HEAD
     def spelling(self) -> dict[str, str]:
         """Map each special character to its spelling in this sentence, or else in the format."""
         own = dict(self.escapes)
@@ -122,6 +129,37 @@ class MarkedSentence(NamedTuple):
             if is_written and not SPACE.match(character):  # a space may be an entity
                 own[character] = piece.raw
         return own
+=======
+    def written(self, translation: str) -> list[str]:
+        """Return each character of a translation as the sentence writes it, or else the format.
+
+        The sentence may write a character in several ways, as in `&amp; &#38;`. They keep their
+        order if both texts contain the character equally often.
+        """
+        spelling = dict(self.escapes)
+        for piece in self.pieces:
+            character = piece.text or piece.raw[1:]
+            is_written = piece.raw[:1] in ("&", "\\") and len(character) == 1
+            if is_written and not SPACE.match(character):  # it may be an entity
+                spelling[character] = piece.raw
+        found = [spelling.get(character, character) for character in translation]
+        for character in spelling.keys() & set(translation):
+            places = [place for place, one in enumerate(translation) if one == character]
+            own = list(self._spellings(character))
+            if len(own) == len(places):
+                for place, raw in zip(places, own, strict=True):
+                    found[place] = raw
+        return found
+
+    def _spellings(self, character: str) -> Iterator[str]:
+        """Yield how the sentence writes a character each time."""
+        for piece in self.pieces:
+            if piece.role is Role.TEXT and piece.text == character:
+                yield piece.raw
+            elif piece.role is Role.TEXT and piece.raw == piece.text:
+                raw = self.escapes.get(character, character)
+                yield from itertools.repeat(raw, piece.text.count(character))
+>>>>>>> 06f9d1e (Small presets train by Muon; unchanged sentences come back byte for byte; more placeholders stay; no packed batch is empty)
 
 
 Part = str | MarkedSentence  # text to copy, or a sentence to translate

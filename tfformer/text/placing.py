@@ -9,7 +9,8 @@ of the sentence with a word of the translation. The first rule that applies deci
    ...         source, lambda _: [translation], "html", align=lambda *_: [links]
    ...     )
 
-1. If the translation is the sentence, apart from capitals, every mark keeps its position.
+1. If the translation is the sentence, it is written as in the document. If it differs in capitals
+   alone, every mark keeps its position.
 
    >>> place("un<b>believ</b>able", "UNBELIEVABLE")
    'UN<b>BELIEV</b>ABLE'
@@ -28,6 +29,7 @@ of the sentence with a word of the translation. The first rule that applies deci
    'jetzt sag <b>geh</b>'
 
 4. A word or sign without a link pairs with the same one, if both texts contain it equally often.
+   12,500 and 12.500 are the same.
 
    >>> place("Is <b>Anna</b> here?", "Ist die Anna da?")
    'Ist die <b>Anna</b> da?'
@@ -63,7 +65,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
-from tfformer.text.marked_sentence import MarkedSentence, Piece, Role, raw_text
+from tfformer.text.marked_sentence import EMPHASIS, MarkedSentence, Piece, Role, raw_text
 from tfformer.text.protected_words import BEGIN, END, NO_SPACES, UNSPACED
 from tfformer.text.protected_words import LETTER as SPACED_LETTER
 from tfformer.text.segmentation import Span, apart
@@ -75,6 +77,7 @@ LETTER = rf"(?:[^\W{NO_SPACES}][{MARKS}]*)"
 TOKEN = re.compile(
     rf"{LETTER}+(?:(?:['’\u2010\u2011-]|(?<=\d)[.,:/](?=\d))(?={LETTER}){LETTER}+)*|\S[{MARKS}]*"
 )
+SEPARATOR = re.compile(r"(?<=\d)[.,](?=\d)")  # of a number, which languages write differently
 GLUE = re.compile(rf"(?![{UNSPACED}])[\w'’/\u2010\u2011-]")  # ties a word to the copy beside it
 CLOSING = tuple(".,;:!?)]}…»”’%、。，；：！？）」』】")
 # These begin a block of Markdown or another speaker's line, so no line may begin with them.
@@ -125,7 +128,7 @@ class Token(NamedTuple):
 
     start: int
     end: int
-    text: str  # with case folded
+    text: str  # with case folded, and of a number the digits
     word: int  # the number of the word between spaces
     is_word: bool
 
@@ -135,9 +138,10 @@ def with_marks(sentence: MarkedSentence, translation: str, links: Links | None =
 
     `links` are the pairs of source words and target words, if they are known.
     """
-    spelling = sentence.spelling()
+    if translation == sentence.text:
+        return raw_text(sentence.pieces)
     if sentence.is_text:
-        return _spelled(translation, spelling)
+        return "".join(sentence.written(translation))
     source = _Source(sentence, translation)
     target = _with_copies(translation, source)
     lost = source.copies.keys() - {character.text for character in target}
@@ -151,13 +155,11 @@ def with_marks(sentence: MarkedSentence, translation: str, links: Links | None =
     else:
         _Placing(source, _Pairs(source, target, links or ())).place()
     _add_breaks(source.breaks, source.marks)
-    for name, copy in source.copies.items():
-        spelling[name] = copy.piece.raw
-    return "".join(_written(source.marks, text, (0, len(text)), spelling))
-
-
-def _spelled(text: str, spelling: Mapping[str, str]) -> str:
-    return "".join(spelling.get(character, character) for character in text)
+    written = sentence.written(text)
+    for place, character in enumerate(text):
+        if character in source.copies:
+            written[place] = source.copies[character].piece.raw
+    return "".join(_written(source.marks, written, (0, len(text))))
 
 
 # --- The sentence -------------------------------------------------------------------------------
@@ -238,7 +240,8 @@ class _Source:
             pieces = self._pieces[mark.number : end.number + 1]
             mark.piece = Piece(raw_text(pieces), "", Role.POINT)
         else:
-            mark.end, mark.closing, mark.inside = end.start, end.piece.raw, inside
+            closing = end.piece.reworded or end.piece.raw
+            mark.end, mark.closing, mark.inside = end.start, closing, inside
         return mark
 
 
@@ -353,6 +356,8 @@ def _with_spaces(target: Sequence[Character], source: _Source) -> Iterator[Chara
 
 def _lacks_space(left: str, right: str, source: _Source) -> bool:
     copies = source.copies
+    if left not in copies and right not in copies:
+        return False
     neighbours = []  # in the sentence
     touching = [left, right]
     if left in copies:
@@ -365,6 +370,8 @@ def _lacks_space(left: str, right: str, source: _Source) -> bool:
         return False
     if any(one.isspace() or re.match(f"[{UNSPACED}]", one) for one in touching):
         return False
+    if left in copies and right in copies:
+        return left + right not in source.text
     return any(one not in copies and not GLUE.match(one) for one in neighbours)
 
 
@@ -504,7 +511,8 @@ def _tokens(
     for match in TOKEN.finditer(text):
         first = match[0][0]
         is_word = first.isalnum() or first == "_" or first in copies
-        yield Token(*match.span(), match[0].casefold(), characters[match.start()].word, is_word)
+        text = SEPARATOR.sub("", match[0].casefold())
+        yield Token(*match.span(), text, characters[match.start()].word, is_word)
 
 
 def _numbers_of(tokens: Sequence[Token]) -> defaultdict[str, list[int]]:
@@ -704,29 +712,27 @@ def _level(marks: list[Mark], place: int) -> list[Mark]:
 # --- Writing ------------------------------------------------------------------------------------
 
 
-def _written(
-    marks: Sequence[Mark], target: str, area: Span, spelling: Mapping[str, str]
-) -> Iterator[str]:
-    """Yield a stretch of the translation with its marks."""
+def _written(marks: Sequence[Mark], target: Sequence[str], area: Span) -> Iterator[str]:
+    """Yield a stretch of the translation, whose characters are `target`, with its marks."""
     placed = [(mark.target, mark) for mark in marks if mark.target]
     placed.sort(key=lambda one: (one[0][0], not _is_behind_word(one[1]), one[1].number))
     done, end = area
     for number, ((left, right), mark) in enumerate(placed):
         left = min(max(left, done), end)
         right = min(max(right, left), end)
-        yield _spelled(target[done:left], spelling)
+        yield from target[done:left]
         if mark.role is Role.OPEN:
-            yield mark.piece.raw
-            yield from _written(mark.inside, target, (left, right), spelling)
-            yield mark.closing
+            inside = "".join(_written(mark.inside, target, (left, right)))
+            if inside or not mark.piece.name.startswith(EMPHASIS):
+                yield mark.piece.raw + inside + mark.closing
         else:
             following = [
                 one.piece.raw for place, one in placed[number + 1 : number + 2] if place[0] <= right
             ]
-            behind = "".join(following) + target[right : right + 1]
-            yield _with_spaces_around(mark, target[max(0, left - 1) : left], behind)
+            behind = "".join([*following, *target[right : right + 1]])
+            yield _with_spaces_around(mark, "".join(target[max(0, left - 1) : left]), behind)
         done = right
-    yield _spelled(target[done:end], spelling)
+    yield from target[done:end]
 
 
 def _is_behind_word(mark: Mark) -> bool:

@@ -75,26 +75,42 @@ SIGNS = (  # words that begin without a letter
     ),
     Rule(
         "template",
-        r"\{\{[^{}\n]{1,100}\}\}|\{%[^{}\n]{1,100}%\}|<%(?:(?!%>)[^\n]){0,200}%>",
-        ["{{x}}", "{{ x|y }}", "{% if x %}", "<%= user.name %>", "<% end %>"],
+        r"\{?\{\{[^{}\n]{1,100}\}\}\}?|\{%[^{}\n]{1,100}%\}|<%(?:(?!%>)[^\n]){0,200}%>"
+        r"|<\?(?:(?!\?>)[^\n]){0,200}\?>",
+        ["{{x}}", "{{ x|y }}", "{{{x}}}", "{% if x %}", "<%= user.name %>", "<?= x ?>"],
+    ),
+    Rule(
+        "choice of ICU",
+        r"\{ ?[a-zA-Z\d_]{1,60}, ?(?:plural|select|selectordinal),(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*+\})*+\}",
+        ["{n, plural, one {# item} other {# of {m} items}}"],
     ),
     Rule(
         "placeholder in braces",  # of one or two words, before them up to three with commas
-        r"[#$%]?\{ ?(?:[^{}\s]{1,60}, ){0,3}[^{}\s]{1,60}(?: [^{}\s]{1,60})? ?\}",
-        ["{name}", "{ name }", "{first name}", "{count, number}", "${HOME}", "#{x}", "%{name}"],
+        r"[#$%]?\{ ?(?:[^{}\s]{1,60}, ){0,3}[^{}\s]{1,60}(?: [^{}\s]{1,60})? ?\}|\{\}",
+        [
+            "{}",
+            "{name}",
+            "{ name }",
+            "{first name}",
+            "{count, number}",
+            "${HOME}",
+            "#{x}",
+            "%{name}",
+        ],
         ["{so ist es} and { so ist es auch }"],
     ),
     Rule(
         "printf",  # without a space, unlike "5 % of"
         r"%(?:\([\w.]{1,60}\)[sdif]|(?:\d{1,3}\$)?[-+#0]{0,5}(?:\d{1,4}|\*)?(?:\.(?:\d{1,4}|\*))?"
-        rf"(?:(?:hh?|ll?|[qLjzt])?[sdifuxXeEgGcop]{END}|@))",
-        ["%s", "%1$s", "%-10.2f", "%@", "%(count)s", "%lld"],
+        rf"(?:(?:hh?|ll?|[qLjzt])?[sdifuxXeEgGcopn]{END}|[@%]))"
+        rf"|(?<![\w%])%(?:L?\d{{1,2}}(?![\d.,%])|[A-Z_]{{2,60}}%){END}",
+        ["%s", "%%", "%n", "%1", "%PATH%", "%1$s", "%-10.2f", "%@", "%(count)s", "%lld"],
         ["50 and % or 5 % of them, 12% of it"],
     ),
     Rule(
         "markup as text",
-        r"</?[a-zA-Z][\w:.-]{0,60}(?:\s[^<>\n]{0,200})?/?>|<!--[^<>\n]{0,200}-->",
-        ["<b>", "</my-tag>", '<a href="x">', "<!-- x -->"],
+        r"</?(?:[a-zA-Z][\w:.-]{0,60}|\d{1,3})(?:\s[^<>\n]{0,200})?/?>|<!--[^<>\n]{0,200}-->",
+        ["<b>", "</my-tag>", "<0>", '<a href="x">', "<!-- x -->"],
     ),
     Rule(
         "sign",
@@ -103,6 +119,7 @@ SIGNS = (  # words that begin without a letter
         ["©", "→", "≠"],
         ["Tom & Jerry"],
     ),
+    Rule("variable", rf"{BEGIN}\$[a-zA-Z_][a-zA-Z\d_]*", ["$HOME", "$x"], ["US$ 5 and $5"]),
     Rule("mark of a footnote", r"\[\^[\w-]{1,60}\]", ["[^1]", "[^a-note]"]),
     Rule(
         "hidden file",
@@ -139,6 +156,7 @@ WORDS = (  # not behind a letter
         ["a.b+c@mail.example.co.uk", "jane.o'neil@example.com", "git@github.com:a/b.git"],
         ["or @nobody", "a@ b"],
     ),
+    Rule("call", r"[a-zA-Z_][a-zA-Z\d_]*+(?:\.[a-zA-Z_][a-zA-Z\d_]*+)+\(\)", ["os.path.join()"]),
     Rule(
         "file",
         rf"(?<!/)/?(?:(?:{NAME})+/)*(?:(?:(?:{NAME})\.)*(?:{NAME}){{2,255}}(?:\.(?:{NAME})+)*"
@@ -163,17 +181,23 @@ WORDS = (  # not behind a letter
     ),
     Rule(
         "identifier",
-        r"(?=[a-zA-Z\d]*(?:_|\(\)|::|[a-z][A-Z]))(?:[a-zA-Z][a-zA-Z\d]*(?:::[a-zA-Z][a-zA-Z\d_]*)+"
+        r"(?=[a-zA-Z\d]*(?:_|\(\)|::|[a-z][A-Z]))(?:__[a-zA-Z\d]+(?:_[a-zA-Z\d]+)*__"
+        r"|[a-zA-Z][a-zA-Z\d]*(?:::[a-zA-Z][a-zA-Z\d_]*)+"
         r"|[a-zA-Z\d]+(?:_[a-zA-Z\d]+)+|[a-z]+\d*(?:[A-Z][a-z\d]+){2,}|[a-zA-Z][a-zA-Z\d]*(?=\(\)))"
         rf"(?:\(\))?{END}",
-        ["user_name", "MAX_SIZE", "getElementById", "std::vector", "main()", "run_all()"],
+        "user_name __init__ MAX_SIZE getElementById std::vector main() run_all()".split(),
         ["the iPhone of McDonald on YouTube", "and_ or so"],
     ),
     Rule(
         "code",  # of a product, a norm, a commit
-        rf"(?=[A-Z\d-]*\d)(?=[\d-]*[A-Z])[A-Z\d]+(?:-[A-Z\d]+)+{END}"
-        rf"|(?=[a-f]*\d)(?=\d*[a-f])[\da-f]{{8,64}}(?:-[\da-f]{{4,12}})*{END}",
-        ["AB-1234-X", "ISO-8859-1", "f441d89a", "123e4567-e89b-12d3-a456-426614174000"],
+        rf"\d{{4}}-\d\d-\d\dT[\d:.]*\d(?:Z|[+-]\d\d:\d\d)?{END}"
+        rf"|(?=[A-Z\d-]*\d)(?=[\d-]*[A-Z])[A-Z\d]+(?:-[A-Z\d]+)+{END}"
+        rf"|(?=[a-f]*\d)(?=\d*[a-f])[\da-f]{{8,64}}(?:-[\da-f]{{4,12}})*{END}"
+        rf"|0x[\da-fA-F]+{END}",
+        (
+            "AB-1234-X ISO-8859-1 0x1F f441d89a 2024-01-01T00:00:00Z "
+            "123e4567-e89b-12d3-a456-426614174000"
+        ).split(),
         ["A-B and X-ray, 1990-2000, 12-3", "an 8-bit E-Mail"],
     ),
 )

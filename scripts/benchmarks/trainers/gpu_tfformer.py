@@ -32,7 +32,8 @@ def main() -> None:
     keras.utils.set_random_seed(1)
     shape = {"dropout": 0.1, "tie_embeddings": "all"} | PRESETS[preset]
     model = Transformer(vocab_size, vocab_size, dtype=dtype, **shape)
-    optimizer = new_optimizer(Config.from_dict({"model": {"preset": preset}}), epoch_steps=100)
+    config = Config.from_dict({"model": {"preset": preset}, "training": {"optimizer": "adam"}})
+    optimizer = new_optimizer(config, epoch_steps=100)
     model.compile(optimizer, SmoothedCrossEntropy(0.1), jit_compile=way == "XLA")
     batches = Batches(_text(rows, length, vocab_size), rows * length, packed=True)
     one_batch = tf.data.Dataset.from_tensors(batches.batch(0)).repeat().prefetch(2)

@@ -22,7 +22,7 @@ from tfformer.text.formats.html import (
     read_html,
     read_pieces,
 )
-from tfformer.text.marked_sentence import Part, Piece, Reading, Role, sentences
+from tfformer.text.marked_sentence import EMPHASIS, Part, Piece, Reading, Role, sentences
 
 END = r"[ \t]*(?:\r\n|\r|\n)"
 # YAML, TOML or JSON. A paragraph between two rules is no mapping and no head.
@@ -365,9 +365,13 @@ def _piece(token: InlineToken, raw: str) -> Piece:
         return Piece(raw, raw[1:-1], Role.COPY)
     if token.type.startswith("text"):
         return Piece(raw, token.content)
+    reworded = ""
     if token.type == "link_close" and raw in ("]", "][]"):
-        raw = f"][{token.meta[LABEL]}]"  # the text was the name of an address, too
+        reworded = f"][{token.meta[LABEL]}]"  # the text was the name of an address, too
     name = token.type.removesuffix("_open").removesuffix("_close")
-    name = "html" if name == "html_inline" else f"markdown {name}"
+    if name == "html_inline":
+        name = "html"
+    else:
+        name = (EMPHASIS if name in ("em", "strong", "s") else "markdown ") + name
     roles = {1: Role.OPEN, 0: Role.POINT, -1: Role.CLOSE}
-    return Piece(raw, "", roles[token.nesting], name)
+    return Piece(raw, "", roles[token.nesting], name, reworded=reworded)
