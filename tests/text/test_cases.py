@@ -154,6 +154,35 @@ def test_code_and_elements_that_stay_end_where_their_element_ends(format, text, 
     assert translated(text, format)[0] == expected
 
 
+@pytest.mark.parametrize(
+    ("format", "text", "expected"),
+    [
+        ("html", "<img translate=no alt='A dog'><b title='Go on'>x</b>",
+         "<img translate=no alt='A dog'><b title='GO ON'>X</b>"),
+        ("html", "<p translate=no>x <img alt='A dog'> <i translate=yes title='Go on'>y</i></p>",
+         "<p translate=no>x <img alt='A dog'> <i translate=yes title='GO ON'>Y</i></p>"),
+        ("html", "<textarea placeholder='Your name'>a b</textarea> <code title='Go on'>x</code> y",
+         "<textarea placeholder='YOUR NAME'>a b</textarea> <code title='GO ON'>x</code> Y"),
+        ("html", "<html lang=en translate=no><p>No", "<html lang=en translate=no><p>No"),
+        ("markdown", '![A dog](x.png "Its title") [go](y "The link") ![*a*](z) ![b][] ![c d][1]',
+         '![A DOG](x.png "ITS TITLE") [GO](y "THE LINK") ![*a*](z) ![b][] ![C D][1]'),
+    ],
+)  # fmt: skip
+def test_what_a_reader_sees_of_a_tag_is_translated(format, text, expected):
+    if "][1]" in text:
+        text, expected = (f"{one}\n\n[1]: w\n[b]: v\n" for one in (text, expected))
+    assert translated(text, format, target_language="de")[0] == expected
+
+
+def test_a_long_attribute_is_divided_within_its_tag():
+    def count_tokens(texts):
+        return [len(text.split()) for text in texts]
+
+    text = "<p>a b <img alt='one two three, four five'> c d <i title='x y, z u'>e</i></p>"
+    found = translated(text, "html", count_tokens=count_tokens, max_tokens=3)[0]
+    assert found == re.sub("'[^']*'|(?<=>)[^<>]+", lambda match: match[0].upper(), text)
+
+
 INLINE = [
     "<svg width=1><path d=''/></svg>", "<picture><source srcset=a><img src=b></picture>",
     "<script>x</script>", "<style>y</style>", "<template><p>a</p></template>", "<link rel=x>",

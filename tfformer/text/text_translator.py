@@ -63,7 +63,7 @@ class TextTranslator:
             protected words in its input.
         target_language: The code of the target language, for the attribute `lang` of a page.
         attributes: Whether `alt`, `title`, `placeholder`, `aria-label` and a page's description are
-            translated.
+            translated, as well as the text and title of Markdown's images and links.
 
     Example:
         >>> shout = TextTranslator(lambda sentences: [text.upper() for text in sentences])
@@ -136,9 +136,10 @@ class TextTranslator:
         yield from self._filled([_with_attributes(part, within) for part in parts])
 
     def _filled(self, parts: Sequence[Part]) -> list[str]:
-        """Translate the sentences among some parts of a document, with their markup."""
-        found = [clause for part in parts for clause in self._clauses(part)]
-        clauses = [part for part in found if isinstance(part, MarkedSentence)]
+        """Return some parts of a document with their sentences translated."""
+        divided_parts = [list(self._clauses(part)) for part in parts]
+        flat = itertools.chain.from_iterable(divided_parts)
+        clauses = [clause for clause in flat if isinstance(clause, MarkedSentence)]
         texts = [clause.text for clause in clauses]
         translated = self.translate_sentences(texts) if texts else []
         translations = list(map(without_strays, translated, texts))
@@ -149,7 +150,10 @@ class TextTranslator:
             targets = [translations[number] for number in marked]
             links = dict(zip(marked, self.align(sources, targets), strict=True))
         results = map(with_marks, clauses, translations, map(links.get, range(len(clauses))))
-        return [next(results) if isinstance(part, MarkedSentence) else part for part in found]
+        return [
+            "".join(clause if isinstance(clause, str) else next(results) for clause in part)
+            for part in divided_parts
+        ]
 
     def _clauses(self, part: Part) -> Iterable[Part]:
         """Divide a sentence that is too long for the model, unless it is a line of a corpus."""

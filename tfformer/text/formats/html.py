@@ -294,7 +294,7 @@ def read_pieces(tokens: Iterator[RawToken], reading: Reading) -> Iterator[tuple[
         if token.name not in HIDDEN and any(map(_is_translated_tag, element)):
             yield from _kept_pieces(iter(element), reading)
         else:
-            yield token, kept_piece(element)
+            yield token, _kept_piece(element, reading)
         token = behind
 
 
@@ -314,7 +314,7 @@ def _kept_pieces(tokens: Iterator[RawToken], reading: Reading) -> Iterator[tuple
         elif token.kind in TEXT and token.raw.strip():
             yield token, Piece(token.raw, token.data, Role.COPY)
         else:
-            yield token, _piece(token, reading)
+            yield token, _piece(token, reading._replace(attributes=False))
         token = behind or next(tokens, None)
 
 
@@ -329,13 +329,17 @@ def _element(start: RawToken, tokens: Iterator[RawToken]) -> tuple[list[RawToken
     return found, behind
 
 
-def kept_piece(element: Sequence[RawToken]) -> Piece:
-    """Return an element as one piece that stays."""
+def _kept_piece(element: Sequence[RawToken], reading: Reading) -> Piece:
+    """Return an element as one piece that stays, but for what attributes say."""
+    start, *rest = element
     raw = "".join(token.raw for token in element)
     text = "".join(token.data for token in element if token.kind in TEXT)
-    if element[0].name in HIDDEN or not text.strip():
-        return Piece(raw, "", Role.POINT)
-    return Piece(raw, text, Role.COPY)
+    within = tuple(attribute_parts(start, reading))
+    if within:
+        within = (*within, "".join(token.raw for token in rest))
+    if start.name in HIDDEN or not text.strip():
+        return Piece(raw, "", Role.POINT, within=within)
+    return Piece(raw, text, Role.COPY, within=within)
 
 
 def _belongs(token: RawToken, element: OpenElement) -> bool:
@@ -402,6 +406,8 @@ DESCRIPTIONS = frozenset({"description", "og:description", "twitter:description"
 
 def attribute_parts(tag: RawToken, reading: Reading) -> Iterator[Part]:
     """Yield a start tag with its attributes as sentences, if some are to be translated."""
+    if is_left_alone(tag.data):
+        return
     wanted = set(SEEN if reading.attributes else ())
     described = str(tag.data.get("name") or tag.data.get("property") or "").lower()
     if reading.attributes and tag.name == "meta" and described in DESCRIPTIONS:

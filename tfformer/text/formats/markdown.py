@@ -47,6 +47,11 @@ MATH = re.compile(
 PLAIN_WORD = re.compile(r"(?<![\\a-zA-Z{])[a-zA-Z]{3,}")
 MAX_LINES = 100  # lines in a block of mathematics
 SIGNS = "*_#~^|@=+`$[]{}"  # with a backslash before: they mean something, unlike punctuation
+# What a reader sees or hears: the text of an image, and the title of an image or a link.
+SEEN = re.compile(
+    r"(?<=\A!\[)[^\[\]\\`*_~<>&\r\n]+(?=\]\(|\]\[[^\]])|(?<=\s\")[^\"\\&\r\n]+(?=\"[ \t]*\)\Z)"
+)
+IN_SEEN = {character: "\\" + character for character in SPECIAL + '"'}
 LABEL = "text"  # in the meta of the end of a link: its text
 
 InlineRule = Callable[[StateInline, bool], bool]
@@ -269,10 +274,24 @@ def _pieces(block: Block, token: InlineToken, reading: Reading) -> list[Piece]:
             text = text.rstrip(" ")
             start = done + len(text)
         pieces += _texts(block, done, done + len(text))
-        pieces.append(_piece(child, block.raw(start, end)))
+        piece = _piece(child, block.raw(start, end))
+        if reading.attributes and child.type in ("image", "link_close"):
+            piece = piece._replace(within=tuple(_seen_parts(piece.raw, reading)))
+        pieces.append(piece)
         done = end
     pieces += _texts(block, done, len(block.content))
     return with_scripts(_with_signs(list(_with_elements(pieces, reading))))
+
+
+def _seen_parts(raw: str, reading: Reading) -> Iterator[Part]:
+    """Yield an image or the end of a link with what a reader sees of it as sentences."""
+    done = 0
+    for match in SEEN.finditer(raw):
+        yield raw[done : match.start()]
+        yield from sentences([Piece(match[0], match[0])], reading, IN_SEEN, keeps_spaces=True)
+        done = match.end()
+    if done:
+        yield raw[done:]
 
 
 def _with_elements(pieces: Iterable[Piece], reading: Reading) -> Iterator[Piece]:
