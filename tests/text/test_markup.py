@@ -110,9 +110,11 @@ def test_the_words_of_a_page_are_translated_and_nothing_else():
 
 def test_the_words_of_markdown_are_translated_and_nothing_else():
     assert heard(MARKDOWN, "markdown") == [
+        "T",  # the title of the link
         "Head one",
         "Some bold and em text with code and a link here.",
         "A * star goes on hard & soft http://auto.link end.",
+        "img",
         "quote one goes on here ok",
         "item one more",
         "sub del item",
