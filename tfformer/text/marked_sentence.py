@@ -119,17 +119,6 @@ class MarkedSentence(NamedTuple):
                 yield position, position + len(shown)
             position += len(shown)
 
-<<<<<<< HEAD
-    def spelling(self) -> dict[str, str]:
-        """Map each special character to its spelling in this sentence, or else in the format."""
-        own = dict(self.escapes)
-        for piece in self.pieces:
-            character = piece.text or piece.raw[1:]
-            is_written = piece.raw[:1] in ("&", "\\") and len(character) == 1
-            if is_written and not SPACE.match(character):  # a space may be an entity
-                own[character] = piece.raw
-        return own
-=======
     def written(self, translation: str) -> list[str]:
         """Return each character of a translation as the sentence writes it, or else the format.
 
@@ -159,7 +148,6 @@ class MarkedSentence(NamedTuple):
             elif piece.role is Role.TEXT and piece.raw == piece.text:
                 raw = self.escapes.get(character, character)
                 yield from itertools.repeat(raw, piece.text.count(character))
->>>>>>> 06f9d1e (Small presets train by Muon; unchanged sentences come back byte for byte; more placeholders stay; no packed batch is empty)
 
 
 Part = str | MarkedSentence  # text to copy, or a sentence to translate

@@ -80,6 +80,7 @@ TOKEN = re.compile(
 SEPARATOR = re.compile(r"(?<=\d)[.,](?=\d)")  # of a number, which languages write differently
 GLUE = re.compile(rf"(?![{UNSPACED}])[\w'’/\u2010\u2011-]")  # ties a word to the copy beside it
 CLOSING = tuple(".,;:!?)]}…»”’%、。，；：！？）」』】")
+CLOSING_WORD = re.compile(rf"[{re.escape(''.join(CLOSING))}]+(?!\w)")  # as French has: Quoi ?
 # These begin a block of Markdown or another speaker's line, so no line may begin with them.
 BLOCK_START = re.compile(r"[-+*>#=|:~–—]|\d+[.)]")
 UNCLOSED = "unclosed"  # the name of a start tag whose element ends in another sentence
@@ -690,7 +691,7 @@ class _Placing:
         before, behind = self._target[place - 1], self._target[place : place + 10]
         if behind[0] == " ":
             words = behind.lstrip()
-            return not (BLOCK_START.match(words) or words.startswith(CLOSING))
+            return not (BLOCK_START.match(words) or CLOSING_WORD.match(words))
         if before == " " or behind.startswith(CLOSING):
             return False
         is_apart = re.search(f"[{NO_SPACES}]", before + behind[0]) is not None
