@@ -92,7 +92,7 @@ def test_a_folder_is_no_recipe(tmp_path):
 def test_an_error_names_the_whole_path_of_the_recipe(recipe, monkeypatch):
     recipe.write_text("training: {epoch: 3}\n")
     monkeypatch.chdir(recipe.parent)
-    with pytest.raises(ValueError, match=f"^{recipe}: training.epoch is not known; known are"):
+    with pytest.raises(ValueError, match=f"^{recipe}: training.epoch is not known; the known keys"):
         read_recipe("r.yaml")
     with pytest.raises(ValueError, match=f"^{recipe} with --set: training.epoch is not known"):
         read_recipe("r.yaml", ["training.seed=3"])
