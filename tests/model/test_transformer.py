@@ -311,21 +311,6 @@ def test_cached_decoding_equals_uncached(norm):
         np.testing.assert_allclose(logits[:, 0], expected[:, step], rtol=1e-4, atol=1e-5)
 
 
-@each_norm
-def test_cached_decoding_of_several_beams_to_a_row_of_memory_equals_uncached(norm):
-    """Each sentence has its own beams, with tokens of their own.
-
-    They look at their own source alone.
-    """
-    model, beams = small(norm=norm), 4
-    target = np.random.default_rng(5).integers(1, 13, size=(3 * beams, 5)).astype(np.int32)
-    expected = model({"source": SOURCE.repeat(beams, axis=0), "target": target})
-    memory, cache = model.encode_and_project(SOURCE), model.decoder.empty_cache(3 * beams, 5)
-    for step in range(5):
-        logits, cache = model.step(tf.constant(target[:, step : step + 1]), step, cache, memory)
-        np.testing.assert_allclose(logits[:, 0], expected[:, step], rtol=1e-4, atol=1e-5)
-
-
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_beam_search_with_a_cache_equals_one_that_recomputes_every_prefix(beam_size):
     model, limits, longest = small(seed=4), tf.constant([6, 3, 5]), 6
@@ -335,14 +320,15 @@ def test_beam_search_with_a_cache_equals_one_that_recomputes_every_prefix(beam_s
         prefix = tf.where(tf.range(longest) == step, ids[:, tf.newaxis], prefix)
         return model({"source": source, "target": prefix})[:, step], (source, prefix)
 
-    memory = model.encode_and_project(SOURCE)
+    sources = SOURCE.repeat(beam_size, axis=0)
+    memory = model.encode_and_project(sources)
 
     def cached(ids, step, cache):
         logits, cache = model.step(ids[:, tf.newaxis], step, cache, memory)
         return logits[:, 0], cache
 
     rows = 3 * beam_size
-    state = (tf.constant(SOURCE.repeat(beam_size, axis=0)), tf.zeros([rows, longest], tf.int32))
+    state = (tf.constant(sources), tf.zeros([rows, longest], tf.int32))
     expected = beam_search(recompute, state, limits, beam_size=beam_size)
     found = beam_search(
         cached, model.decoder.empty_cache(rows, longest), limits, beam_size=beam_size

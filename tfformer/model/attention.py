@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfformer.argument_checks import require_size
 from tfformer.model.cache import KeysValues
-from tfformer.model.fast_layers import Dense
+from tfformer.model.fast_layers import Dense, with_axes
 from tfformer.model.masks import carried_mask, join_masks
 from tfformer.model.registry import LayerOptions, SequenceLayer, Shape, arguments_of, register
 
@@ -130,15 +130,15 @@ class MultiHeadAttention(SequenceLayer):
         """(B, T, D) -> (B, H, T, D // H)."""
         if x.shape[1] == 1:  # no axis to transpose
             return tf.reshape(x, (-1, self.num_heads, 1, self.d_k))
-        shape = tf.concat([tf.shape(x)[:2], [self.num_heads, self.d_k]], axis=0)
-        return tf.transpose(tf.reshape(x, shape), (0, 2, 1, 3))
+        heads = tf.reshape(x, with_axes(x, 2, self.num_heads, self.d_k))  # (B, T, H, D // H)
+        return tf.transpose(heads, (0, 2, 1, 3))
 
     def _merge_heads(self, x: tf.Tensor) -> tf.Tensor:
         """(B, H, T, D // H) -> (B, T, D)."""
         if x.shape[2] == 1:
             return tf.reshape(x, (-1, 1, self.d_model))
         heads = tf.transpose(x, (0, 2, 1, 3))  # (B, T, H, D // H)
-        return tf.reshape(heads, tf.concat([tf.shape(heads)[:2], [self.d_model]], axis=0))
+        return tf.reshape(heads, with_axes(heads, 2, self.d_model))
 
     def compute_output_spec(
         self,

@@ -168,11 +168,17 @@ def _update_slice(cache: tf.Tensor, new: tf.Tensor, begin: tf.Tensor) -> tf.Tens
     This is a separate function because LiteRT replaces it by its operator (see `UPDATE_SLICE`).
     """
     # As matrices: the operation computes each element's index, twice as fast for two axes.
-    rows, heads, length, size = tf.unstack(tf.shape(cache))
-    matrix = tf.reshape(cache, [rows * heads, length * size])
-    new = tf.reshape(new, [rows * heads, tf.shape(new)[2] * size])  # -1 fails without rows
-    offset = tf.stack([0, begin[2] * size])
+    shape, size = tf.shape(cache), cache.shape[3]
+    matrix = tf.reshape(cache, [-1, shape[2] * size])
+    width = (new.shape[2] or tf.shape(new)[2]) * size
+    rows = -1 if new.shape[2] else tf.shape(matrix)[0]  # -1 fails without new positions
+    first = begin[2] * size
     updated = tf.raw_ops.TensorStridedSliceUpdate(
-        input=matrix, begin=offset, end=offset + tf.shape(new), strides=[1, 1], value=new
+        input=matrix,
+        begin=[0, first],
+        end=[0, first + width],
+        strides=[1, 1],
+        value=tf.reshape(new, [rows, width]),
+        end_mask=1,  # of all rows
     )
-    return tf.reshape(updated, tf.shape(cache))
+    return tf.reshape(updated, shape)

@@ -14,7 +14,7 @@ from tfformer.model.fast_layers import (
     check_not_quantized,
     gather,
     quantization_error,
-    with_last_axis,
+    with_axes,
 )
 from tfformer.model.registry import LayerOptions, Regularizer, Shape, arguments_of, register
 
@@ -141,7 +141,7 @@ class TokenEmbedding(keras.layers.Embedding):
         """
         flat = tf.reshape(x, (1, -1, self.d_model))  # a batch of one is faster for few rows
         logits = tf.matmul(flat, tf.cast(self.embeddings, x.dtype), transpose_b=True)
-        return tf.reshape(logits, with_last_axis(x, self.vocab_size))
+        return tf.reshape(logits, with_axes(x, -1, self.vocab_size))
 
     def load_own_variables(self, store: Any) -> None:
         """Load the matrix, into which a LoRA is merged when it is saved.

@@ -36,7 +36,7 @@ class Dense(keras.layers.Dense):
             flat = self.activation(flat)
         else:
             flat = super().call(flat)
-        return tf.reshape(flat, with_last_axis(x, self.units))
+        return tf.reshape(flat, with_axes(x, -1, self.units))
 
     def quantize(
         self, mode: str | None = None, type_check: bool = True, config: Any = None
@@ -80,15 +80,15 @@ def quantization_error(layer: keras.layers.Layer, mode: str | None) -> NotImplem
     )
 
 
-def with_last_axis(x: tf.Tensor, size: int) -> tf.Tensor | list[int]:
-    """Return the shape of `x` (..., I) with `size` in place of I.
+def with_axes(x: tf.Tensor, kept: int, *sizes: int) -> tf.Tensor | list[int]:
+    """Return the shape of `x`, cut to its first `kept` axes as a slice is, followed by `sizes`.
 
     It is a constant if at most one axis is unknown, so that a decoding step need not compute it.
     """
-    axes = list(x.shape[:-1])
+    axes = list(x.shape[:kept])
     if axes.count(None) > 1:
-        return tf.concat([tf.shape(x)[:-1], [size]], axis=0)
-    return [-1 if axis is None else axis for axis in axes] + [size]
+        return tf.concat([tf.shape(x)[:kept], sizes], axis=0)
+    return [-1 if axis is None else axis for axis in axes] + [*sizes]
 
 
 @register

@@ -402,17 +402,14 @@ class DecoderLayer(_TransformerLayer):
     ) -> tuple[tf.Tensor, KeysValues]:
         """Transform T new positions of a target, given the cache of earlier ones.
 
-        The beams of a sentence are R // B rows of `x` that share one row of the memory. In the
-        cross-attention they become R // B * T queries to that row.
-
         Args:
             x: Vectors (R, T, D) at position, position + 1, ...
             mask: Boolean, broadcastable to (R, H, T, L).
             cache: Keys and values, each (R, H, L, D // H). Without it the positions attend only to
                 each other, and L is T.
             position: The position of the first vector.
-            memory_keys_values: Keys and values of the memory, each (B, H, S, D // H); B divides R.
-            memory_mask: Boolean, broadcastable to (B, H, R // B * T, S).
+            memory_keys_values: Keys and values of the memory, each (R, H, S, D // H).
+            memory_mask: Boolean, broadcastable to (R, H, T, S).
             training: Whether to apply dropout.
 
         Returns:
@@ -420,10 +417,6 @@ class DecoderLayer(_TransformerLayer):
         """
         x, _, cache = self.attend_to_sequence(x, mask, cache, position, training)  # (R, T, D)
         h = self.cross_attention_residual.before(x)  # (R, T, D)
-        sentences = tf.shape(memory_keys_values.keys)[:1]  # (1,), B
-        shape = tf.concat([sentences, [-1, self.d_model]], axis=0)
-        queries = tf.reshape(h, shape)  # (B, R // B * T, D)
-        attended, _ = self.cross_attention.attend(queries, memory_keys_values, memory_mask)
-        attended = tf.reshape(attended, tf.shape(x))  # (R, T, D)
+        attended, _ = self.cross_attention.attend(h, memory_keys_values, memory_mask)
         x = self.cross_attention_residual.after(x, attended, training)
         return self._feed(x, training), cache

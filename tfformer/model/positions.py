@@ -101,7 +101,8 @@ class PositionalEncoding(SequenceLayer):
 
         `places` (B, T), each below T, says which of these positions each token has.
         """
-        positions = position + self.offset + tf.range(tf.shape(embeddings)[1])  # (T,)
+        count = embeddings.shape[1] or tf.shape(embeddings)[1]  # T
+        positions = position + self.offset + tf.range(count)  # (T,)
         encodings = positional_encoding(
             positions, self.d_model, self.layout, self.timescale
         )  # (T, D)

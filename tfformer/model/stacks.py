@@ -154,8 +154,9 @@ class _Stack(SequenceLayer):
             Vectors (R, T, D), and the cache with these positions.
         """
         x = self.add_positions(embeddings, position)  # (R, T, D)
-        cache = grown_eagerly(cache, position + tf.shape(x)[1])
-        mask = look_ahead_mask(tf.shape(x)[1], capacity_of(cache), position)  # (1, 1, T, L)
+        count = x.shape[1] or tf.shape(x)[1]  # T
+        cache = grown_eagerly(cache, position + count)
+        mask = look_ahead_mask(count, capacity_of(cache), position)  # (1, 1, T, L)
         return self._step_layers(x, mask, cache, position, memory)
 
     def empty_beam_cache(

@@ -342,7 +342,7 @@ class Transformer(TokenModel):
             position: The first of these positions, from 0 on.
             cache: Keys and values of the earlier positions, see `decoder.empty_cache`. A cache that
                 is too short is enlarged, unless it has a static shape inside a graph.
-            memory: The projected memory of B rows, see `encode_and_project`; B divides R.
+            memory: The projected memory of R rows, see `encode_and_project`.
 
         Returns:
             Logits (R, T, V), and the cache with these positions added.

@@ -10,7 +10,7 @@ from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
 from tfformer.export.saved_model.signatures import signatures_of
 from tfformer.inference.text_model import TextModel
-from tfformer.model.fast_layers import with_last_axis
+from tfformer.model.fast_layers import with_axes
 from tfformer.run_directory import Model, first_line
 from tfformer.special_ids import END_ID
 
@@ -35,7 +35,7 @@ def write(folder: Path, exported: TextModel, dtype: str, with_text: bool) -> Non
         rows = tf.reshape(hidden, (-1, model.d_model))
         # Directly behind the product, so that TensorFlow adds the bias within it.
         logits = model.add_output_bias(tf.matmul(rows, holder.output_kernel))  # (rows, V)
-        return tf.reshape(logits, with_last_axis(hidden, logits.shape[-1]))
+        return tf.reshape(logits, with_axes(hidden, -1, logits.shape[-1]))
 
     functions = signatures_of(exported, to_logits)
     chosen = functions.over_ids | (functions.over_text if with_text else {})
