@@ -1,31 +1,38 @@
-"""On a GPU more sentences are decoded together, with the same translations."""
+"""On a GPU batches are chosen by tokens, with the same translations."""
+
+import itertools
 
 import pytest
 from support.untrained import untrained_translator
 
+from tfformer.inference import streaming
 from tfformer.inference import translator as module
 
 SENTENCES = ["a b c", "d", "e f"] * 50
+TOKENS = 1_200
 
 
-@pytest.mark.parametrize(
-    ("is_gpu", "beam_size", "sizes"),
-    [(False, 2, [64, 64, 22]), (True, 1, [150]), (True, 4, [128, 22])],
-)
-def test_the_device_decides_how_many_sentences_are_decoded_together(
-    monkeypatch, is_gpu, beam_size, sizes
-):
+@pytest.mark.parametrize(("is_gpu", "beam_size"), [(False, 2), (True, 1), (True, 4)])
+def test_the_device_decides_how_many_sentences_are_decoded_together(monkeypatch, is_gpu, beam_size):
     translator = untrained_translator()
-    monkeypatch.setattr(module, "has_gpu", lambda: is_gpu)
-    asked = []
-    batches = module.like_length_batches
+    wanted = translator.translate(SENTENCES[:3], beam_size)
+    shapes = []
 
-    def seen(rows, batch_size):
-        for numbers, ids in batches(rows, batch_size):
-            asked.append(len(numbers))
-            yield numbers, ids
+    def seen(rows):
+        ids = pad(rows)
+        shapes.append(ids.shape)
+        return ids
 
-    monkeypatch.setattr(module, "like_length_batches", seen)
-    found = translator.translate(SENTENCES, beam_size)
-    assert asked == sizes
-    assert found == translator.translate(SENTENCES[:3], beam_size) * 50
+    pad = module.pad
+    monkeypatch.setattr(module, "pad", seen)
+    monkeypatch.setattr(module, "GPU_TOKENS", TOKENS)
+    for reader in (module, streaming):
+        monkeypatch.setattr(reader, "has_gpu", lambda: is_gpu)
+    chunks = streaming.translate_stream(translator, SENTENCES, beam_size)
+    assert [best.text for chunk in chunks for best, *_ in chunk.n_best] == wanted * 50
+    if not is_gpu:
+        assert [rows for rows, _ in shapes] == [64, 64, 22]
+        return
+    for (rows, width), (_, next_width) in itertools.pairwise([*shapes, (0, TOKENS)]):
+        assert rows * (width + 16) * beam_size <= TOKENS  # 16 positions of each cache
+        assert (rows + 1) * (next_width + 16) * beam_size > TOKENS

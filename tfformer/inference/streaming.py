@@ -5,14 +5,16 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
-from tfformer.data.batches import by_length
+from tfformer.data.batches import by_length, in_batches
 from tfformer.data.encoding import EncodedSentences, truncation_report
 from tfformer.data.sources import SentencePair
 from tfformer.inference.translation import Translation
 from tfformer.inference.translator import ForcedScore, Translator
+from tfformer.runtime.devices import has_gpu
 
 CHUNK = 1_000  # sentences in memory
 PORTION = 128  # sentences of similar length translated together; then `advance` is called
+GPU_CHUNK = 8_000  # sentences in memory and in a portion, of which a GPU gets full batches
 
 Advance = Callable[[int], None]  # called with the number of sentences done since the last call
 Item = TypeVar("Item")
@@ -41,7 +43,7 @@ def translate_stream(
         sentences: The text, one sentence at a time.
         beam_size: As in `Translator.translate`.
         length_penalty: As in `Translator.translate`.
-        advance: Called after each portion of at most 128 sentences.
+        advance: Called after each portion of at most 128 sentences, on a GPU 8,000.
 
     Yields:
         The chunks, in the order of the text.
@@ -50,13 +52,13 @@ def translate_stream(
         ValueError: As in `Translator.translate`.
     """
     truncation = _Truncation()
-    for chunk in _chunks(sentences):
+    size, portion_size = (GPU_CHUNK, GPU_CHUNK) if has_gpu() else (CHUNK, PORTION)
+    for chunk in _chunks(sentences, size):
         sources = translator.encode(chunk)
         truncation.count(sources)
         n_best: list[list[Translation]] = [[] for _ in chunk]
         order = by_length(sources.ids)
-        for start in range(0, len(order), PORTION):
-            numbers = order[start : start + PORTION]
+        for numbers in in_batches(order, portion_size):
             portion = translator.n_best(sources.take(numbers), beam_size, length_penalty)
             for number, best in zip(numbers, portion, strict=True):
                 n_best[number] = best
@@ -116,7 +118,7 @@ class _Truncation:
             warnings.warn(report, stacklevel=2)
 
 
-def _chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
+def _chunks(items: Iterable[Item], size: int = CHUNK) -> Iterator[list[Item]]:
     remaining = iter(items)
-    while chunk := list(itertools.islice(remaining, CHUNK)):
+    while chunk := list(itertools.islice(remaining, size)):
         yield chunk

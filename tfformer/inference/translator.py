@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tfformer.argument_checks import require_size
 from tfformer.config import Config, DecodingConfig
-from tfformer.data.batches import by_length, like_length_batches, token_batches
+from tfformer.data.batches import by_length, in_batches, token_batches
 from tfformer.data.encoding import (
     EncodedSentences,
     Sentences,
@@ -25,7 +25,12 @@ from tfformer.data.encoding import (
 from tfformer.data.piece_tokenizer import AnyTokenizer
 from tfformer.data.sources import Row
 from tfformer.inference import evaluation
-from tfformer.inference.graphs import sample_ids, token_log_probs, translate_ids
+from tfformer.inference.graphs import (
+    FIRST_CAPACITY,
+    sample_ids,
+    token_log_probs,
+    translate_ids,
+)
 from tfformer.inference.search import Hypotheses, check_sampling, is_used
 from tfformer.inference.text_model import SAMPLES, Measured, TextModel
 from tfformer.inference.translation import Translation
@@ -37,7 +42,9 @@ from tfformer.special_ids import END_ID
 from tfformer.text import Align, TextTranslator
 
 BATCH_SIZE = 64
-GPU_HYPOTHESES = 512  # in a batch; a step with 64 takes as long, because launching it dominates
+# Of a batch, for each beam the source and the cache's first positions: 512 sentences of 32 tokens.
+# A step with 64 takes as long, because launching it dominates.
+GPU_TOKENS = 24_576
 DAMAGED = "the model gives a sentence no finite score: its weights are damaged; train again"
 
 
@@ -328,7 +335,7 @@ class Translator(TextModel):
             beam_size: As in `translate`.
             length_penalty: As in `translate`.
             batch_size: Number of sentences of similar length that are decoded together; by default
-                64, and on a GPU 512 divided by the number of beams.
+                64, and on a GPU as many as have `GPU_TOKENS` tokens.
 
         Returns:
             Up to `beam_size` translations of each sentence, best first; a single empty one for a
@@ -343,8 +350,10 @@ class Translator(TextModel):
         beam_size = require_size("beam_size", beam_size)
         if not 0 <= alpha < math.inf:
             raise ValueError(f"length_penalty={alpha} must be a number from 0 on")
+        batch_tokens = None
         if batch_size is None:
-            batch_size = max(1, GPU_HYPOTHESES // beam_size) if has_gpu() else BATCH_SIZE
+            batch_size = BATCH_SIZE
+            batch_tokens = GPU_TOKENS // beam_size if has_gpu() else None
         encoded = self.encode(sentences)
         warn_of_truncation([sentences], [encoded], stacklevel=2)
         graph = self._graph(
@@ -352,7 +361,7 @@ class Translator(TextModel):
             decoding=self.decoding.replace(beam_size=beam_size, length_penalty=alpha),
             first_token=self.tokenizers.target.prefix_id,
         )
-        return self._in_batches(encoded, batch_size, lambda ids, batch: graph(ids))
+        return self._in_batches(encoded, batch_size, lambda ids, batch: graph(ids), batch_tokens)
 
     def sample(
         self,
@@ -437,12 +446,21 @@ class Translator(TextModel):
         sentences: EncodedSentences,
         batch_size: int,
         decode: Callable[[np.ndarray, int], Hypotheses],
+        batch_tokens: int | None = None,
     ) -> list[list[Translation]]:
-        """Decode sentences of like length together, by `decode(ids, batch's number)`."""
+        """Decode sentences of like length together, by `decode(ids, batch's number)`.
+
+        A batch has `batch_tokens` tokens or, without them, `batch_size` sentences.
+        """
         translations = [[Translation("", 0.0)] for _ in sentences.ids]
-        batches = like_length_batches(_ended(sentences), batch_size)
-        for batch, (numbers, ids) in enumerate(batches):
-            hypotheses = decode(ids, batch)
+        rows = _ended(sentences)
+        order = [number for number in by_length(rows) if rows[number]]
+        batches = in_batches(order, batch_size)
+        if batch_tokens is not None:
+            lengths = [len(row) + FIRST_CAPACITY for row in rows]
+            batches = token_batches(order, lengths, batch_tokens)
+        for batch, numbers in enumerate(batches):
+            hypotheses = decode(pad([rows[number] for number in numbers]), batch)
             for number, row in zip(numbers, self._texts(hypotheses), strict=True):
                 translations[number] = row
         return translations
