@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 from support.numpy_layers import numpy_normalization, randomized
 
+from tfformer.model import fast_layers
 from tfformer.model.fast_layers import Dense, Dropout, LayerNormalization
 from tfformer.model.layers import DecoderLayer, EncoderLayer, Residual
 from tfformer.model.masks import look_ahead_mask, padding_mask
@@ -27,13 +28,13 @@ def same_weights_and_dropout_in_every_run():
     keras.utils.set_random_seed(0)
 
 
-@pytest.fixture(params=[[], ["/physical_device:GPU:0"]], ids=["processor", "gpu"])
-def gradients_for_device(request, monkeypatch):
-    """Sums over vectors are computed as on this device."""
-    monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind=None: request.param)
+@pytest.fixture(params=[False, True], ids=["plain", "xla"])
+def gradients_for(request, monkeypatch):
+    """Sums over vectors are computed as without XLA, or as for it."""
+    monkeypatch.setattr(fast_layers, "is_for_xla", lambda: request.param)
 
 
-def test_gradients_of_dense_are_sums_over_all_vectors(gradients_for_device):
+def test_gradients_of_dense_are_sums_over_all_vectors(gradients_for):
     layer = Dense(5)
     layer.build(TARGET.shape)
     upstream = RNG.normal(size=(2, 4, 5)).astype(np.float32)
@@ -46,7 +47,7 @@ def test_gradients_of_dense_are_sums_over_all_vectors(gradients_for_device):
 
 
 @pytest.mark.parametrize("training", [False, True])
-def test_normalisation_and_its_gradients_equal_keras_own(training, gradients_for_device):
+def test_normalisation_and_its_gradients_equal_keras_own(training, gradients_for):
     upstream, found = RNG.normal(size=TARGET.shape).astype(np.float32), []
     for kind, arguments in (
         (LayerNormalization, {"training": training}),

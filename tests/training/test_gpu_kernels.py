@@ -1,4 +1,4 @@
-"""Every operation of a training step and of a search has a kernel for a GPU.
+"""Every operation of a training step, of a search and of an export has a kernel for a GPU.
 
 TensorFlow lists the kernels of its library on a machine without a GPU, too.
 """
@@ -7,15 +7,25 @@ import functools
 
 import pytest
 import tensorflow as tf
+from support.untrained import untrained_generator, untrained_translator
 from tensorflow.python.framework.kernels import get_registered_kernels_for_op
 
 import tfformer
 from tfformer.config import Config, DecodingConfig
+from tfformer.export.saved_model.signatures import signatures_of
 from tfformer.inference.graphs import translate_ids
 from tfformer.model.losses import SmoothedCrossEntropy
 from tfformer.training.optimizer import new_optimizer
 
 SIZES = {"num_layers": 1, "d_model": 16, "num_heads": 2, "d_ff": 32}
+OF_TEXT = {  # run once for a text, before and after the search
+    "RaggedRange",
+    "RaggedTensorToTensor",
+    "SentencepieceDetokenizeOp",
+    "SentencepieceOp",
+    "Substr",
+    "TFText>FastSentencepieceTokenize",
+}
 
 
 @functools.cache
@@ -87,6 +97,19 @@ def test_a_search_runs_on_a_gpu(beam_size, dtype):
 
     traced = search.get_concrete_function(tf.TensorSpec((None, None), tf.int32))
     assert without_gpu_kernel(traced) == set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("untrained", [untrained_translator, untrained_generator])
+def test_an_export_runs_on_a_gpu(untrained):
+    """Strings, their pieces and the rows of ids into which they are divided are a processor's."""
+    exported = untrained()
+    signatures = signatures_of(exported, exported.model.logits)
+    for function in signatures.over_ids.values():
+        assert without_gpu_kernel(function.get_concrete_function()) == set()
+    for function in signatures.over_text.values():
+        missing = without_gpu_kernel(function.get_concrete_function())
+        assert {name.split()[0] for name in missing if "'string'" not in name} <= OF_TEXT
 
 
 def test_an_operation_on_strings_is_found():

@@ -43,6 +43,23 @@ def test_the_optimizer_is_the_papers_and_takes_the_recipes_settings():
     assert (muon.adam_beta_1, muon.adam_beta_2, muon.epsilon) == (0.9, 0.98, 1e-9)
 
 
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_adam_takes_the_steps_of_keras_own(accumulate):
+    ours = new_optimizer(recipe(accumulate_steps=accumulate), EPOCH_STEPS)
+    theirs = keras.optimizers.Adam.from_config(ours.get_config())
+    dice = np.random.default_rng(3)
+    variables = [keras.Variable(np.ones((3, 2), np.float32)) for _ in range(2)]
+    for optimizer, variable in zip((ours, theirs), variables, strict=True):
+        optimizer.build([variable])
+    for _ in range(6):
+        gradient = tf.constant(dice.normal(size=(3, 2)), tf.float32)
+        for optimizer, variable in zip((ours, theirs), variables, strict=True):
+            optimizer.apply([gradient], [variable])
+        np.testing.assert_allclose(*variables, rtol=1e-6)
+        for moment, expected in zip(ours.variables[2:], theirs.variables[2:], strict=True):
+            np.testing.assert_allclose(moment, expected, rtol=1e-5, err_msg=moment.path)
+
+
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
 def test_weights_decay_in_matrices_alone(optimizer):
     """Without a gradient a matrix shrinks by rate times decay.

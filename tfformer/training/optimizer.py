@@ -57,11 +57,42 @@ class CaseSharing(keras.optimizers.Optimizer):
         self.assign(variable, before + spread)
 
 
-class Adam(CaseSharing, keras.optimizers.Adam):
+class OneOperation(keras.optimizers.Adam):
+    """Keras' Adam, computed by one TensorFlow operation per variable, in place of 17.
+
+    On a GPU without XLA, a step of the base model then launches 3,500 fewer operations.
+    """
+
+    def _backend_update_step(
+        self, gradients: list[tf.Tensor], variables: list[keras.Variable], learning_rate: tf.Tensor
+    ) -> None:
+        """Keras' hook for the update of all variables: correct the moments' bias once for all."""
+        step = tf.cast(self.iterations + 1, tf.float32)
+        correction = tf.sqrt(1 - self.beta_2**step) / (1 - self.beta_1**step)
+        super()._backend_update_step(gradients, variables, learning_rate * correction)
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """Keras' hook for the update of one variable."""
+        index = self._get_variable_index(variable)
+        tf.raw_ops.ResourceApplyAdam(
+            var=variable.handle,
+            m=self._momentums[index].value.handle,
+            v=self._velocities[index].value.handle,
+            beta1_power=0.0,  # the learning rate has the correction
+            beta2_power=0.0,
+            lr=tf.cast(learning_rate, variable.dtype),
+            beta1=self.beta_1,
+            beta2=self.beta_2,
+            epsilon=self.epsilon,
+            grad=tf.cast(gradient, variable.dtype),
+        )
+
+
+class Adam(CaseSharing, OneOperation):
     """Keras' Adam, with rows that may share vectors."""
 
 
-class AdamW(CaseSharing, keras.optimizers.AdamW):
+class AdamW(CaseSharing, OneOperation, keras.optimizers.AdamW):
     """Keras' AdamW, with rows that may share vectors."""
 
 

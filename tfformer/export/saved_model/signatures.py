@@ -175,7 +175,9 @@ class _Continuing:
 
         The log-probability of the continuation comes with it.
         """
-        result = self._continue(self._rows(text))
+        rows = self._rows(text)
+        lengths = tf.cast(rows.row_lengths(), tf.int32)
+        result = self._continue(rows.to_tensor(PAD_ID), lengths)
         return {
             "generated_text": self.tokenizer.detokenize(result.ids[:, 0]),
             "score": result.scores[:, 0],
@@ -187,7 +189,7 @@ class _Continuing:
         The length (B,) and the score (B,) come with it. Of each row the first `lengths` (B,) count.
         """
         lengths = tf.clip_by_value(lengths, 0, tf.minimum(tf.shape(ids)[1], self.max_length - 1))
-        result = self._continue(tf.RaggedTensor.from_tensor(ids, lengths))
+        result = self._continue(ids, lengths)
         longest = tf.reduce_max(result.lengths)
         return {
             "ids": result.ids[:, 0, :longest],
@@ -210,13 +212,12 @@ class _Continuing:
         """Text (B,) -> ids (B, None), truncated to the model's length."""
         return self.tokenizer.tokenize(beginning(text, self.max_length))[:, : self.max_length - 1]
 
-    def _continue(self, rows: tf.RaggedTensor) -> Hypotheses:
-        prefixes = tf.concat([tf.fill((rows.nrows(), 1), START_ID), rows], axis=1)
-        lengths = tf.cast(prefixes.row_lengths(), tf.int32)
+    def _continue(self, ids: tf.Tensor, lengths: tf.Tensor) -> Hypotheses:
+        prefixes = tf.pad(ids, ((0, 0), (1, 0)), constant_values=START_ID)
         return continue_prefixes(
             self.model,
-            prefixes.to_tensor(PAD_ID),
-            lengths,
+            prefixes,
+            lengths + 1,
             self.max_length,
             greedy_search,
             self.to_logits,
