@@ -130,14 +130,14 @@ def test_the_command_line_refuses_another_backend_in_one_line(command):
     )
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert line.startswith("tfformer: KERAS_BACKEND is 'jax', but tfformer runs on")
+    assert line.startswith("tfformer: KERAS_BACKEND is 'jax', but tfformer requires")
 
 
 def test_another_backend_in_keras_json_is_refused_unless_the_environment_says_tensorflow(tmp_path):
     file = tmp_path / ".keras" / "keras.json"
     file.parent.mkdir()
     file.write_text(json.dumps({"backend": "jax"}))
-    message = f"ImportError: the backend in {file} is 'jax', but tfformer runs on TensorFlow alone"
+    message = f"ImportError: the backend in {file} is 'jax', but tfformer requires TensorFlow"
     assert run("import tfformer", tmp_path, KERAS_BACKEND="").stderr.count(message) == 1
     assert run("import tfformer", tmp_path, KERAS_BACKEND="tensorflow").returncode == 0
     assert run("import tfformer", tmp_path, KERAS_BACKEND="", KERAS_HOME="/none").returncode == 0
@@ -155,7 +155,7 @@ import sys, types
 sys.modules["keras"] = types.SimpleNamespace(backend=types.SimpleNamespace(backend=lambda: "jax"))
 import tfformer
 """
-    message = "ImportError: the backend of the imported Keras is 'jax', but tfformer runs on"
+    message = "ImportError: the backend of the imported Keras is 'jax', but tfformer requires"
     assert message in run(code, tmp_path).stderr
 
 

@@ -118,9 +118,17 @@ LANGUAGE_MODEL = {"architecture": "decoder"}
 TWO_VOCABULARIES = {"shared": False}
 
 MISTAKES = [  # section, its values, the message
-    ("modell", {}, "modell is not known; known are model, tokenizer, data, training, decoding"),
+    (
+        "modell",
+        {},
+        "modell is not known; the known keys are model, tokenizer, data, training, decoding",
+    ),
     ("model", 3, "model must be a mapping of keys, not 3"),
-    ("model", {"layers": 2}, "model.layers is not known; known are architecture, num_layers, "),
+    (
+        "model",
+        {"layers": 2},
+        "model.layers is not known; the known keys are architecture, num_layers, ",
+    ),
     ("model", {"preset": "huge"}, "model.preset='huge' is not known; the presets are tiny, "),
     ("model", {"preset": ["tiny"]}, "model.preset=['tiny'] is not known"),
     ("model", {"d_model": "512"}, "model.d_model='512' must be a whole number"),
@@ -134,9 +142,13 @@ MISTAKES = [  # section, its values, the message
     ("model", {"dropout": float("nan")}, "model.dropout=nan must be a finite number"),
     ("model", {"norm": "mid"}, "model.norm='mid' must be 'post', 'pre' or 'marian'"),
     ("model", {"dialect": "hf"}, "the dialect 'hf' is not known; use paper, marian, m2m100, or"),
-    ("model", {"dialect": 3}, "model.dialect must hold keys, not 3"),
+    ("model", {"dialect": 3}, "model.dialect must be a mapping of keys, not 3"),
     ("model", {"dialect": {"epsilon": 2}}, "model.dialect.epsilon=2 must be at most 1.0"),
-    ("model", {"dialect": {"bias": 1}}, "model.dialect.bias is not known; known are position_"),
+    (
+        "model",
+        {"dialect": {"bias": 1}},
+        "model.dialect.bias is not known; the known keys are position_",
+    ),
     (
         "model",
         {"dialect": {"num_decoder_heads": 3}},
@@ -152,7 +164,7 @@ MISTAKES = [  # section, its values, the message
     ("model", LANGUAGE_MODEL | {"norm": "marian"}, "model.norm='marian' needs an encoder"),
     ("model", LANGUAGE_MODEL | {"dialect": "marian"}, "model.dialect='marian' needs an encoder"),
     ("tokenizer", {"normalization": "none"}, "tokenizer.normalization='none' must be 'nmt_nfkc', "),
-    ("tokenizer", {"symbols": ["a", 3]}, "tokenizer.symbols.1=3 must be a text"),
+    ("tokenizer", {"symbols": ["a", 3]}, "tokenizer.symbols.1=3 must be a string"),
     ("tokenizer", TWO_VOCABULARIES, "model.tie_embeddings='all' needs one vocabulary; set token"),
     (
         "tokenizer",
@@ -160,8 +172,12 @@ MISTAKES = [  # section, its values, the message
         "tokenizer.target_normalization='identity' needs a target vocabulary; set tokenizer.shar",
     ),
     ("data", {"augment": {"upper": 2}}, "data.augment.upper=2 must be at most 1"),
-    ("data", {"augment": 0.1}, "data.augment must hold keys, not 0.1"),
-    ("data", {"augment": {"capitals": 0.1}}, "data.augment.capitals is not known; known are upper"),
+    ("data", {"augment": 0.1}, "data.augment must be a mapping of keys, not 0.1"),
+    (
+        "data",
+        {"augment": {"capitals": 0.1}},
+        "data.augment.capitals is not known; the known keys are upper",
+    ),
     (
         "data",
         {"augment": {"placeholders": 0.5}},

@@ -160,7 +160,7 @@ def test_the_figures_of_finished_parts_and_of_those_under_way_are_shown(translat
 
 def test_files_with_faults_are_named_and_the_others_are_done(translate):
     outcomes = [(0, ONE), (1, ValueError("half a file")), (2, None), (3, ONE)]
-    message = r"2 of 4 files were left out: /\S+/b: half a file; /\S+/c: 3 workers died while"
+    message = r"2 of 4 files were not translated: /\S+/b: half a file; /\S+/c: 3 workers died while"
     with pytest.raises(ValueError, match=message):
         translate(News(outcomes, []))
 

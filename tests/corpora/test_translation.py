@@ -115,7 +115,7 @@ def test_an_empty_file_is_no_whole_gzip_file(tmp_path):
 def test_faults_are_named_up_to_ten():
     outcomes = {Path(f"{number:02}"): "no disk" for number in range(12)}
     with pytest.raises(
-        ValueError, match=r"12 of 12 files were left out: 00: no disk; .*09: no disk; \.\.\.$"
+        ValueError, match=r"12 of 12 files were not translated: 00: no disk; .*09: no disk; \.\.\.$"
     ):
         summed(outcomes)
 
@@ -147,6 +147,6 @@ def test_half_a_gzip_file_is_named(tmp_path):
 def test_a_line_that_is_packed_small_and_never_ends_is_refused(tmp_path):
     source = tmp_path / "part.gz"
     source.write_bytes(gzip.compress(b"a\n" + b"b" * (2**24 + 1)))
-    with pytest.raises(ValueError, match=r"part\.gz, line 2: has more than 16,777,216 bytes"):
+    with pytest.raises(ValueError, match=r"part\.gz, line 2 has more than 16,777,216 bytes"):
         translate_part(ENGINE, Part(source, tmp_path / "out.gz"), lambda counts: None)
     assert not (tmp_path / "out.gz").exists()

@@ -181,7 +181,7 @@ begun: list[str] = []
 
 
 def test_a_file_at_which_three_workers_die_is_named_and_the_others_are_done():
-    with pytest.raises(ValueError, match="1 of 4 files were left out: bad: 3 workers died"):
+    with pytest.raises(ValueError, match="1 of 4 files were not translated: bad: 3 workers died"):
         scripted("a", "bad", "b", "c")
     assert begun == ["a", "bad", "bad", "bad", "b", "c"]
 
@@ -194,7 +194,9 @@ def test_deaths_at_three_files_in_a_row_end_the_work_and_are_named():
 
 
 def test_a_faulty_file_is_named_and_the_others_are_done():
-    with pytest.raises(ValueError, match="1 of 3 files were left out: unreadable: not a whole"):
+    with pytest.raises(
+        ValueError, match="1 of 3 files were not translated: unreadable: not a whole"
+    ):
         scripted("a", "unreadable", "b")
     assert begun == ["a", "unreadable", "b"]
 
@@ -313,7 +315,7 @@ def test_a_file_at_which_workers_of_a_cluster_die_is_left_out(cluster, tiny_run,
     assert len(killed) >= 3  # one that had not begun does not count
     last = (tmp_path / "messages").read_text().splitlines()[-1]
     assert last == (
-        f"tfformer: 1 of 1 files were left out: {tmp_path}/part.en: 3 workers died while they "
+        f"tfformer: 1 of 1 files were not translated: {tmp_path}/part.en: 3 workers died while they "
         "translated it"
     )
 

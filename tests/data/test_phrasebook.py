@@ -90,7 +90,7 @@ def test_write(tmp_path, corpus):
 
 def test_write_leaves_what_is_there_alone(tmp_path):
     (tmp_path / "valid.de").write_text("mine")
-    with pytest.raises(FileExistsError, match=r"valid\.de exists already .* choose another folder"):
+    with pytest.raises(FileExistsError, match=r"valid\.de already exists .* choose another folder"):
         phrasebook.write(tmp_path)
     assert os.listdir(tmp_path) == ["valid.de"]
     assert (tmp_path / "valid.de").read_text() == "mine"

@@ -259,7 +259,7 @@ def test_tfds_errors_name_what_there_is(tfds):
     ):
         list(reading.read_pairs("tfds:tiny_translation@test"))
     with refusal(
-        "TensorFlow Datasets knows no 'no_such_translation'; choose one from "
+        "TensorFlow Datasets has no data set 'no_such_translation'; choose one from "
         "https://www.tensorflow.org/datasets.*"
     ):
         list(reading.read_pairs("tfds:no_such_translation"))

@@ -57,7 +57,7 @@ def test_a_linear_schedule_rises_to_its_peak_falls_to_nothing_and_stays_there():
 
 def test_a_linear_schedule_must_be_longer_than_its_warmup():
     with pytest.raises(
-        ValueError, match="warmup_steps=10 must be below total_steps=10; lower the one"
+        ValueError, match="warmup_steps=10 must be below total_steps=10; lower warmup_steps"
     ):
         LinearSchedule(0.02, warmup_steps=10, total_steps=10)
 
