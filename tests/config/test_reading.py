@@ -60,12 +60,12 @@ def test_a_recipe_without_a_model_takes_the_model_of_another(recipe):
 @pytest.mark.parametrize(
     ("text", "overrides", "message"),
     [
-        ("- a", [], "must hold sections such as 'model:' and 'data:', not a list"),
+        ("- a", [], "must contain sections such as 'model:' and 'data:', not a list"),
         ("model: {", [], "r.yaml is not YAML"),
         ("model: {}\nmodel: {}", [], "r.yaml is not YAML: .* duplicate key"),
         ("!!python/object:os.system x", [], "r.yaml is not YAML: could not determine"),
         ("", ["epochs=3"], "--set 'epochs=3' must read section.key=value"),
-        ("model: 3", ["model.d_ff=3"], "section 'model' of the recipe holds no keys"),
+        ("model: 3", ["model.d_ff=3"], "section 'model' of the recipe has no keys"),
         ("", ["data.train=[a.en"], r"--set 'data.train=\[a.en' is not YAML"),
         ("data: {folder: 2024-13-45}", [], "is not YAML: month must be in 1..12"),
         ("a" * (MAX_BYTES + 1), [], "has more than 65,536 bytes; check that it is the right"),
@@ -99,7 +99,7 @@ def test_an_error_names_the_whole_path_of_the_recipe(recipe, monkeypatch):
 
 
 def test_an_unknown_recipe_names_the_built_in_ones():
-    message = r"recipe 'nope' is neither a file nor built in; built in are .*phrasebook"
+    message = r"recipe 'nope' is neither a file nor built in; the built-in recipes are .*phrasebook"
     with pytest.raises(ValueError, match=message):
         find_recipe("nope")
 

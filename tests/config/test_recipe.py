@@ -199,17 +199,17 @@ MISTAKES = [  # section, its values, the message
     (
         "data",
         {"train": [{"text": "a.tsv", "weight": 1}, "b.tsv"]},
-        "data.train must have a weight for each corpus, or for none",
+        "data.train must give a weight for every corpus or for none",
     ),
     (
         "data",
         {"train": [{"text": "a.tsv", "weight": 1}], "temperature": 5},
-        "data.temperature=5.0 decides the shares of the corpora; leave out the weights of data.tr",
+        "data.temperature=5.0 sets the shares of the corpora; leave out the weights in data.tr",
     ),
     (
         "data",
         {"valid": [{"text": "a.tsv", "weight": 1}]},
-        "data.valid is used whole; leave out its weights",
+        "data.valid is always used in full; leave out its weights",
     ),
     (
         "data",

@@ -315,8 +315,8 @@ def test_a_file_at_which_workers_of_a_cluster_die_is_left_out(cluster, tiny_run,
     assert len(killed) >= 3  # one that had not begun does not count
     last = (tmp_path / "messages").read_text().splitlines()[-1]
     assert last == (
-        f"tfformer: 1 of 1 files were not translated: {tmp_path}/part.en: 3 workers died while they "
-        "translated it"
+        f"tfformer: 1 of 1 files were not translated: {tmp_path}/part.en: 3 workers died while "
+        "they translated it"
     )
 
 

@@ -182,16 +182,16 @@ def test_a_model_without_a_list_of_pieces_is_an_ordinary_tokenizer(tmp_path):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ("[", "is no list of pieces \\(Invalid JSON"),
-        ("{}", "is no list of pieces"),
-        ('["a", "b", "c", "d"]', "is no list of pieces"),
-        (listed(pieces=[1, 2, 3, 4]), "is no list of pieces"),
-        (listed(prefix=1), "is no list of pieces"),
-        (listed(rewrites=[["a"]]), "is no list of pieces"),
-        (listed(pieces=["a"]), "needs four special pieces"),
-        (listed(pieces=["a", "b", "c", "d", "a"]), "each piece once"),
+        ("[", "is not a list of pieces \\(Invalid JSON"),
+        ("{}", "is not a list of pieces"),
+        ('["a", "b", "c", "d"]', "is not a list of pieces"),
+        (listed(pieces=[1, 2, 3, 4]), "is not a list of pieces"),
+        (listed(prefix=1), "is not a list of pieces"),
+        (listed(rewrites=[["a"]]), "is not a list of pieces"),
+        (listed(pieces=["a"]), "must begin with four special pieces"),
+        (listed(pieces=["a", "b", "c", "d", "a"]), "must not repeat a piece"),
         (listed(prefix="e"), "has no piece 'e' to begin with"),
-        (listed(rewrites=[["(", ""]]), "'\\(' is no regular expression"),
+        (listed(rewrites=[["(", ""]]), "'\\(' is not a regular expression"),
     ],
 )
 def test_a_damaged_list_of_pieces_is_refused(tmp_path, table, message):
@@ -203,7 +203,7 @@ def test_a_damaged_list_of_pieces_is_refused(tmp_path, table, message):
 
 def test_a_missing_model_is_named(tmp_path):
     (tmp_path / "source.pieces.json").write_text("[]")
-    with pytest.raises(FileNotFoundError, match=r"source\.model: there is no tokenizer"):
+    with pytest.raises(FileNotFoundError, match=r"source\.model: the tokenizer file is missing"):
         load_tokenizer(tmp_path / "source.model")
 
 

@@ -101,7 +101,7 @@ def test_without_text_only_ids_are_continued(counting_run, tmp_path):
 
 def test_what_a_language_model_has_not_is_refused(counting_run, tmp_path):
     with pytest.raises(
-        ValueError, match="is a language model, which has no choice of beam size and length penalty"
+        ValueError, match="is a language model, which has no beam search; leave out the beam size"
     ):
         export_model(counting_run, tmp_path / "models", beam_size=2)
     with pytest.raises(

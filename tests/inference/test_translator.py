@@ -182,7 +182,7 @@ def test_settings_that_make_no_sense(translator):
         message = f"beam_size={beam_size} must be a whole number of at least 1"
         with pytest.raises(ValueError, match=message):
             translator.translate(["Hello."], beam_size=beam_size)
-    with pytest.raises(ValueError, match="length_penalty=nan must be a number from 0 on"):
+    with pytest.raises(ValueError, match="length_penalty=nan must be a number of at least 0"):
         translator.translate(["Hello."], length_penalty=float("nan"))
     for temperature in (0, -1, math.nan, math.inf):
         message = f"temperature={temperature} must be a finite number above 0"
@@ -200,11 +200,11 @@ def test_weights_that_are_not_numbers_are_noticed(tiny_run):
     broken = Translator.load(tiny_run)
     broken.model.set_weights([weight * np.nan for weight in broken.model.get_weights()])
     with pytest.raises(
-        ValueError, match="the model gives a sentence no finite score: its weights are damaged"
+        ValueError, match="the model's score for a sentence is not finite: its weights are dam"
     ):
         broken.translate(["Hello."], beam_size=4)
     with pytest.raises(
-        ValueError, match="the model gives a sentence no finite score: its weights are damaged"
+        ValueError, match="the model's score for a sentence is not finite: its weights are dam"
     ):
         broken.score(["Hello."], ["Hallo."])
 

@@ -69,7 +69,7 @@ def test_source_and_target_in_any_form_give_the_same_logits():
 
 @pytest.mark.parametrize("inputs", [SOURCE, {"src": SOURCE, "target": TARGET}, [SOURCE]])
 def test_inputs_without_a_target_are_refused(inputs):
-    message = r"a Transformer takes \{'source': ids \(B, S\), 'target': ids \(B, T\)\}, \[source"
+    message = r"a Transformer accepts \{'source': ids \(B, S\), 'target': ids \(B, T\)\}, \[source"
     with pytest.raises(ValueError, match=message):
         model()(inputs)
 

@@ -18,7 +18,7 @@ def read_recipe(
     """Read a YAML file of up to 64 KiB; `section.key=value` overrides replace its values.
 
     Args:
-        path: The file; None for a recipe of `base` and the overrides alone.
+        path: The file; None for a recipe made only of `base` and the overrides.
         overrides: Values in YAML, such as `training.epochs=2`.
         base: The recipe of another run. A recipe without a section `model` takes model, tokenizer,
             search, languages and maximum length from it.
@@ -34,7 +34,8 @@ def read_recipe(
     values = parse_yaml(read_text(Path(path)), str(path)) or {} if path else {}
     if not isinstance(values, dict):
         raise ValueError(
-            f"{path} must hold sections such as 'model:' and 'data:', not a {type(values).__name__}"
+            f"{path} must contain sections such as 'model:' and 'data:', not a "
+            f"{type(values).__name__}"
         )
     if base and not values.get("model"):
         _take_model(values, base.to_dict())
@@ -55,14 +56,14 @@ def builtin_recipes() -> dict[str, Path]:
 
 
 def find_recipe(name: str) -> Path:
-    """The file of a built-in recipe, or the path itself."""
+    """Return the file of a built-in recipe, or the path itself."""
     known = builtin_recipes()
     if name in known:
         return known[name]
-    if os.path.isfile(name):  # False, too, for a name that no file can have
+    if os.path.isfile(name):  # also False for a name that no file can have
         return Path(name)
     raise ValueError(
-        f"recipe {reprlib.repr(name)} is neither a file nor built in; built in are "
+        f"recipe {reprlib.repr(name)} is neither a file nor built in; the built-in recipes are "
         f"{', '.join(known)}"
     )
 
@@ -70,7 +71,7 @@ def find_recipe(name: str) -> Path:
 def parse_yaml(text: str, origin: str) -> Any:
     """Parse one document of YAML 1.2, where `no` is a string and 1e-3 a number.
 
-    `place` names its file or option in messages. An empty document is None; a repeated key raises
+    `origin` names its file or option in messages. An empty document is None; a repeated key raises
     ValueError.
 
     Example:
@@ -91,11 +92,11 @@ def parse_yaml(text: str, origin: str) -> Any:
 
 
 def _take_model(values: dict[str, Any], base: dict[str, Any]) -> None:
-    """Give a recipe the model of another one, and all that belongs to the model."""
+    """Copy the model of another recipe, and all settings that depend on it."""
     for section in ("model", "tokenizer", "decoding"):
         values[section] = values.get(section) or base[section]
     data = values.get("data") or {}
-    if isinstance(data, dict):  # another value is refused with the whole recipe
+    if isinstance(data, dict):  # any other value is rejected with the whole recipe
         taken = {key: base["data"][key] for key in ("languages", "max_length")}
         values["data"] = taken | data
 
@@ -110,5 +111,5 @@ def _override(values: dict[str, Any], override: str) -> None:
     if values.get(section) is None:
         values[section] = {}
     if not isinstance(values[section], dict):
-        raise ValueError(f"{option}: section {section!r} of the recipe holds no keys")
+        raise ValueError(f"{option}: section {section!r} of the recipe has no keys")
     values[section][name] = parse_yaml(value, option)

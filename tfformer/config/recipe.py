@@ -1,4 +1,4 @@
-"""Recipes: all that decides the result of a run, as frozen models from and to plain values."""
+"""Recipes: everything that determines the result of a run, as frozen pydantic models."""
 
 from typing import Any, Literal, Self
 
@@ -10,7 +10,7 @@ from tfformer.config.section import Section
 from tfformer.config.tokenization import ModelType, Normalization
 from tfformer.special_ids import PLACEHOLDER
 
-# base, big: Vaswani et al. 2017, table 3; tiny, small: our own, whose dropout a recipe sets.
+# base, big: Vaswani et al. 2017, table 3; tiny, small: our own; the recipe sets their dropout.
 PRESETS: dict[str, dict[str, Any]] = {
     "tiny": {"num_layers": 4, "d_model": 128, "num_heads": 4, "d_ff": 256, "norm": "pre"},
     "small": {"num_layers": 6, "d_model": 256, "num_heads": 4, "d_ff": 1024, "norm": "pre"},
@@ -37,7 +37,7 @@ BleuTokenizer = Literal[
 ]
 
 LARGEST_SEED = 2**31 - 1
-MOST = 10**9  # limit of counts, so that a slip of the keyboard is found before memory runs out
+MOST = 10**9  # limit for counts, so that a typing error is caught before memory runs out
 
 
 class ModelConfig(Section):
@@ -45,7 +45,7 @@ class ModelConfig(Section):
 
     The vocabulary sizes come from the tokenizers. With `architecture: decoder`, the arguments are
     those of `tfformer.LanguageModel`, which has no source. The defaults are the base model of
-    Vaswani et al. 2017, table 3. `preset` names a known size, which other keys may change.
+    Vaswani et al. 2017, table 3. `preset` names a known size; other keys override its values.
 
     Example:
         >>> Config.from_dict({"model": {"preset": "tiny", "dropout": 0.3}}).model.d_ff
@@ -65,9 +65,9 @@ class ModelConfig(Section):
     dropout: float = Field(0.1, ge=0, lt=1)  # share of values; 0.3 suits small corpora
     activation: Activation = "relu"  # in the feed-forward layers
     # Where layers normalise: post, after each residual sum (the paper); pre, before each sub-layer,
-    # which trains without a long warmup; marian, as pre is computed by marian-decoder.
+    # which trains without a long warmup; marian, pre as marian-decoder computes it.
     norm: Norm = "post"
-    # Embeddings that are one matrix: output, target and output; input, source and target; all.
+    # Embeddings that share a matrix. output: target, output; input: source, target; all: all three.
     tie_embeddings: TieEmbeddings = "all"
     use_bias: bool = True  # in the projections of the attentions
     dialect: Dialect = Dialect()  # paper, marian, m2m100, or the fields that differ from the paper
@@ -143,12 +143,12 @@ class TokenizerConfig(Section):
     # folds case; nmt_nfkc_plain also makes curly quotes straight and drops soft hyphens; identity
     # changes nothing. NFKC replaces no-break spaces, "…" and full-width punctuation.
     normalization: Normalization = "nmt_nfkc"
-    target_normalization: Normalization | None = None  # of the target vocabulary; None: the same
+    target_normalization: Normalization | None = None  # for the target vocabulary; None: the same
     character_coverage: float = Field(1.0, ge=0.98, le=1)  # share of characters; 0.9995 for Chinese
     symbols: list[str] = []  # never divided into pieces; [⟦1⟧, ⟦2⟧] are placeholders
-    byte_fallback: bool = False  # writes unknown characters as bytes; takes 256 pieces
-    # Adds each piece Capitalised and IN CAPITALS to vocab_size. Its variants share an embedding
-    # except for a vector per case, so that few capitals in the text suffice.
+    byte_fallback: bool = False  # writes unknown characters as bytes; uses 256 of the pieces
+    # Adds each piece Capitalised and IN CAPITALS to vocab_size. The variants of a piece share an
+    # embedding except for one vector per case, so the text needs few capitals.
     case_variants: bool = False
 
     @property
@@ -185,8 +185,8 @@ class AugmentConfig(Section):
     upper: float = Field(0.0, ge=0, le=1)  # both sides IN CAPITALS
     title: float = Field(0.0, ge=0, le=1)  # both sides With Capital Initials
     lower: float = Field(0.0, ge=0, le=1)  # both sides in lower case
-    typos: float = Field(0.0, ge=0, le=1)  # one slip of the keyboard in the source
-    placeholders: float = Field(0.0, ge=0, le=1)  # ⟦1⟧ in place of, or before, words of both sides
+    typos: float = Field(0.0, ge=0, le=1)  # one typing error in the source
+    placeholders: float = Field(0.0, ge=0, le=1)  # ⟦1⟧ in place of, or before, words on both sides
 
 
 class DataConfig(Section):
@@ -200,12 +200,13 @@ class DataConfig(Section):
 
     train: str | list[Any] = ""  # the training text
     valid: str | list[Any] = ""  # the validation text; its scores decide which weights are best
-    folder: str = "."  # the folder of relative paths in train and valid
+    folder: str = "."  # the folder that relative paths in train and valid start from
     temperature: float | None = Field(None, ge=1, le=1000)  # shares by size^(1/T); 5 is usual
     cache: str | None = None  # a folder for the encoded training text, which is then memory-mapped
-    languages: list[str] | None = None  # [en, de]; columns of TFDS, BLEU's tokenizer, segmentation
-    max_length: int = Field(128, ge=2, le=MOST)  # tokens per sentence, with the end token
-    # Per side, with padding; the paper has 25,000. None: 24,576 on a GPU, 4,096 on a processor.
+    languages: list[str] | None = None  # [en, de]; for TFDS columns, BLEU's tokenizer, segmenting
+    max_length: int = Field(128, ge=2, le=MOST)  # tokens per sentence, including the end token
+    # Tokens per side, including padding; the paper uses 25,000. None: 24,576 on a GPU, 4,096 on a
+    # processor.
     batch_tokens: int | None = Field(None, ge=2, le=MOST)
     augment: AugmentConfig = AugmentConfig()
 
@@ -215,18 +216,18 @@ class DataConfig(Section):
         setting = f"data.{info.field_name}"
         weights = [corpus.weight for corpus in corpora_of(source, setting)]
         if 0 < weights.count(None) < len(weights):
-            raise ValueError(f"{setting} must have a weight for each corpus, or for none")
+            raise ValueError(f"{setting} must give a weight for every corpus or for none")
         return source
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.temperature is not None and corpora_of(self.train)[0].weight is not None:
             raise ValueError(
-                f"data.temperature={self.temperature} decides the shares of the corpora; leave out "
-                "the weights of data.train"
+                f"data.temperature={self.temperature} sets the shares of the corpora; leave out "
+                "the weights in data.train"
             )
         if any(corpus.weight is not None for corpus in corpora_of(self.valid, "data.valid")):
-            raise ValueError("data.valid is used whole; leave out its weights")
+            raise ValueError("data.valid is always used in full; leave out its weights")
         if self.batch_tokens is not None and self.max_length > self.batch_tokens:
             raise ValueError(
                 f"data.batch_tokens={self.batch_tokens} must hold one sentence of "
@@ -238,14 +239,14 @@ class DataConfig(Section):
 class TrainingConfig(Section):
     """Optimizer, schedule, precision and validation.
 
-    `patience` counts validations without a better score: BLEU and, where BLEU is equal, chrF; for a
-    language model bits per byte. Validation counts as time. With `dtype` mixed_bfloat16 or
-    mixed_float16, validation computes in this precision too; translating, scoring and exporting
-    compute in float32, whose scores differ a little.
+    `patience` counts validations without a better score: BLEU, then chrF if BLEU is equal; for a
+    language model, bits per byte. Validation counts towards `max_minutes`. With `dtype`
+    mixed_bfloat16 or mixed_float16, validation also computes in this precision; translating,
+    scoring and exporting compute in float32, so their scores differ slightly.
     """
 
     epochs: int = Field(20, ge=1, le=MOST)  # passes over the text, or units of epoch_steps updates
-    # For a text whose pass takes hours: a run can be resumed only from the end of an epoch.
+    # Useful when a pass takes hours, because a run can be resumed only from the end of an epoch.
     epoch_steps: int | None = Field(None, ge=1, le=MOST)
     max_minutes: float | None = Field(None, gt=0, le=MOST)  # wall clock, summed over resumed parts
     seed: int = Field(1, ge=0, le=LARGEST_SEED)  # of weights, dropout and batch order
@@ -255,11 +256,11 @@ class TrainingConfig(Section):
     # learning_rate to 0 at the end of training.
     schedule: Literal["warmup", "inverse_sqrt", "linear"] = "warmup"
     learning_rate: float | None = Field(None, ge=0, le=1000)  # the peak; warmup computes its own
-    warmup_steps: int = Field(4000, ge=1, le=MOST)  # updates of rising rate; section 5.3
+    warmup_steps: int = Field(4000, ge=1, le=MOST)  # updates while the rate rises; section 5.3
     label_smoothing: float = Field(0.1, ge=0, lt=1)  # section 5.4
     clip_norm: float | None = Field(None, gt=0, le=MOST)  # maximum norm of the gradient
     accumulate_steps: int = Field(1, ge=1, le=MOST)  # batches per update
-    # Parts of a batch, a thread each; one per core is fast. A GPU takes the batch whole.
+    # Shards per batch, each on its own thread; one per core is fast. On a GPU, leave it at 1.
     shards: int = Field(1, ge=1, le=1000)
     # mirrored: all GPUs of this machine; multi_worker: the processes that TF_CONFIG names
     strategy: Literal["one_device", "mirrored", "multi_worker"] = "one_device"
@@ -268,9 +269,9 @@ class TrainingConfig(Section):
     validate_every: int = Field(1, ge=1, le=MOST)  # epochs; the last epoch is always validated
     bleu_tokenizer: BleuTokenizer = "auto"  # sacreBLEU's; auto: from the target language
     patience: int | None = Field(None, ge=1, le=MOST)  # validations; None: train all epochs
-    # Of the arithmetic. auto: mixed_bfloat16 on a GPU that multiplies bfloat16, else float32.
+    # Precision. auto: mixed_bfloat16 on a GPU that supports bfloat16, otherwise float32.
     dtype: Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"] = "auto"
-    # With XLA, and rows packed into one shape. auto: on a GPU, not on a processor.
+    # Compile with XLA and pack rows into one shape. auto: on a GPU, not on a CPU.
     jit_compile: Literal["auto", True, False] = "auto"
 
     @model_validator(mode="after")
@@ -293,7 +294,7 @@ class TrainingConfig(Section):
 
 
 class DecodingConfig(Section):
-    """The search, unless told otherwise. Its form is that of `model.dialect`."""
+    """The default search. `model.dialect` sets further details of it."""
 
     beam_size: int = Field(4, ge=1, le=1000)  # hypotheses per sentence; section 6.1; 1 is greedy
     length_penalty: float = Field(0.6, ge=0, le=100)  # alpha of Wu et al. 2016, equation 14
@@ -307,7 +308,7 @@ class Config(Section):
         tokenizer: The vocabulary.
         data: The text, and how it becomes batches.
         training: Optimizer, schedule, precision, validation.
-        decoding: The search, unless told otherwise.
+        decoding: The default search.
 
     Example:
         >>> import tfformer

@@ -1,9 +1,9 @@
-"""A tokenizer whose ids are a list of their own.
+"""A tokenizer whose ids come from a separate list of pieces.
 
-SentencePiece cuts the text, and a table numbers the pieces. Marian's vocabularies work so. A piece
-is looked up as a string, and not by SentencePiece's own id: a character that SentencePiece does not
-know keeps its letters, and may still be in the list, for it may be a piece of the other language; a
-piece that the list lacks becomes the unknown token.
+SentencePiece segments the text, and a table maps the pieces to ids, as in Marian's vocabularies. A
+piece is looked up as a string, not by SentencePiece's id, because a character that is unknown to
+SentencePiece may still be in the list, for example as a piece of the other language. A piece that
+is not in the list becomes the unknown token.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from tfformer.storage import whole_files as files
 if TYPE_CHECKING:
     import tensorflow as tf
 
-CODE = re.compile(r"(>>.*?<<)(.*)", re.DOTALL)  # >>fra<<, before a text that is to become French
+CODE = re.compile(r"(>>.*?<<)(.*)", re.DOTALL)  # >>fra<<, before a text to translate into French
 BLANK = "\u2581"  # a space within a piece
-MAX_KNOWN = 20  # codes or languages that a message lists
+MAX_KNOWN = 20  # maximum codes or languages listed in a message
 BUCKETS = 2**63 - 1
 
 
 class Table(pydantic.BaseModel):
-    """The content of the file beside a SentencePiece model; see `PieceTokenizer`."""
+    """The content of the JSON file beside a SentencePiece model; see `PieceTokenizer`."""
 
     model_config = pydantic.ConfigDict(extra="forbid", strict=True)
 
@@ -51,26 +51,26 @@ class Table(pydantic.BaseModel):
 
 
 class PieceTokenizer:
-    """A SentencePiece model whose ids are given by a list, with the interface of `Tokenizer`.
+    """A SentencePiece model with ids from a list, and the interface of `Tokenizer`.
 
     The first four pieces are padding, unknown, start and end (`special_ids.py`). A sentence may
     begin with a code such as `>>fra<<`, which names the target language, if the list has such
     codes.
 
     Args:
-        model: The bytes of a SentencePiece model, with any special ids.
+        model: The bytes of a SentencePiece model; its special ids do not matter.
         pieces: The piece of each id.
         prefix: The piece that every sentence begins with, such as a language token; it has no text.
         rewrites: Pairs of a regular expression and its replacement, applied to a sentence first.
             They must mean the same in Python, RE2 and JavaScript.
-        languages: The pieces of all languages that `prefix` may name.
+        languages: The language pieces that `prefix` may be set to.
 
     Raises:
         ValueError: `model` is not a SentencePiece model, `pieces` repeats a piece or lacks `prefix`
             or a language, or a rewrite is not a regular expression.
     """
 
-    symbols: tuple[str, ...] = ()  # a recipe's vocabulary has them, no imported one
+    symbols: tuple[str, ...] = ()  # imported vocabularies have none
 
     def __init__(
         self,
@@ -85,7 +85,9 @@ class PieceTokenizer:
         self._pieces = list(pieces)
         self._ids = {piece: number for number, piece in enumerate(self._pieces)}
         if len(self._ids) < len(self._pieces) or len(self._pieces) < END_ID + 1:
-            raise ValueError("a vocabulary needs four special pieces, and each piece once")
+            raise ValueError(
+                "a vocabulary must begin with four special pieces and must not repeat a piece"
+            )
         for piece in (*languages, prefix):
             if piece is not None and piece not in self._ids:
                 raise ValueError(f"the vocabulary has no piece {piece[:40]!r} to begin with")
@@ -96,7 +98,7 @@ class PieceTokenizer:
         try:
             self._compiled = [(re.compile(pattern), text) for pattern, text in rewrites]
         except re.error as error:
-            raise ValueError(f"{error.pattern!r} is no regular expression ({error})") from None
+            raise ValueError(f"{error.pattern!r} is not a regular expression ({error})") from None
 
     @classmethod
     def load(cls, path: str | Path) -> PieceTokenizer:
@@ -105,13 +107,15 @@ class PieceTokenizer:
         table = pieces_file(path)
         for file in (path, table):
             if not file.is_file():
-                raise FileNotFoundError(f"{file}: there is no tokenizer file here; import again")
+                raise FileNotFoundError(
+                    f"{file}: the tokenizer file is missing; import the model again"
+                )
         try:
             values = Table.model_validate_json(table.read_bytes())
         except pydantic.ValidationError as error:
             reason = error.errors()[0]["msg"]
             raise ValueError(
-                f"{table} is no list of pieces ({reason}); import the model again"
+                f"{table} is not a list of pieces ({reason}); import the model again"
             ) from None
         try:
             return cls(path.read_bytes(), **dict(values))
@@ -125,7 +129,7 @@ class PieceTokenizer:
         files.write_text(pieces_file(path), self._table)
 
     def with_language(self, language: str) -> PieceTokenizer:
-        """Return this tokenizer with the token of another language, such as "fr", as its prefix."""
+        """Return a copy whose prefix is the token of another language, such as "fr"."""
         prefix = language_piece(language, self.languages)
         return PieceTokenizer(self.model, self._pieces, prefix, self.rewrites, self.languages)
 
@@ -171,7 +175,7 @@ class PieceTokenizer:
         return ids
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
-        """Return the texts of B rows of ids, each up to its first end; special ids have no text."""
+        """Return the texts of B rows of ids, up to each first end token; special ids have none."""
         return [self._text(row) for row in ids]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
@@ -181,11 +185,11 @@ class PieceTokenizer:
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Encode (B,) strings in the graph as `encode` does: (B, None) int32, ragged.
 
-        An unknown code becomes the unknown id, as a graph cannot refuse one sentence.
+        An unknown code becomes the unknown id, because a graph cannot reject a single sentence.
 
-        If two segmentations of a unigram model have equal scores ("ppp" is `p pp` and `pp p`), the
-        graph may choose another one than `encode`: only TF Text's older operation, with
-        SentencePiece 0.1.96, returns pieces as text. This concerned 505 of 3,050 sentences with
+        If two segmentations by a unigram model have equal scores (`p pp` and `pp p` for "ppp"), the
+        graph and `encode` may choose different ones: only TF Text's older operation, with
+        SentencePiece 0.1.96, returns pieces as text. This affected 505 of 3,050 sentences with
         stretched words. BPE has no ties.
         """
         return self._graph_functions[0](text)
@@ -203,8 +207,8 @@ class PieceTokenizer:
     ) -> tuple[Callable[[tf.Tensor], tf.RaggedTensor], Callable[[tf.Tensor], tf.Tensor]]:
         """Return the `tf.function`s (tokenize, detokenize), whose graphs contain all their data.
 
-        Pieces are looked up by a search among sorted hashes and a comparison. Unlike a TensorFlow
-        table this needs no initialisation and no tracking, so that every loader can run it.
+        A piece is looked up by searching sorted hashes and comparing the string. Unlike a
+        TensorFlow table this needs no initialisation or tracking, so every loader can run it.
         """
         import tensorflow as tf
 
@@ -223,7 +227,7 @@ class PieceTokenizer:
             return tf.where(is_it, number, UNKNOWN_ID)
 
         def with_prefix(ids: tf.RaggedTensor) -> tf.RaggedTensor:
-            """(B, None) int32 -> the same, the prefix before each row that is not empty."""
+            """(B, None) int32 -> the same, with the prefix before each non-empty row."""
             if self.prefix_id is None:
                 return ids
             is_text = ids.row_lengths() > 0
@@ -265,7 +269,7 @@ class PieceTokenizer:
     def _sorted_hashes(self) -> tuple[list[int], list[int]]:
         """Return the hashes of the pieces in ascending order, and the id of each.
 
-        Two of 60,000 pieces share a hash in one of five billion vocabularies.
+        With 60,000 pieces, two share a hash in one of five billion vocabularies.
         """
         import tensorflow as tf
 
@@ -287,7 +291,7 @@ class PieceTokenizer:
         if parts[1] not in self._ids:
             more = "" if len(self.codes) <= MAX_KNOWN else ", ..."
             raise ValueError(
-                f"the model has no target language {parts[1][:40]}; known are "
+                f"the model has no target language {parts[1][:40]}; the known codes are "
                 f"{', '.join(self.codes[:MAX_KNOWN])}{more}"
             )
         return [parts[1]], parts[2]
@@ -318,7 +322,7 @@ def language_piece(language: str, known: Sequence[str]) -> str:
 
 
 def names_of(languages: Sequence[str]) -> str:
-    """Return the names of pieces of languages for a message, the first of many."""
+    """Return the names of language pieces for a message, only the first if there are many."""
     names = [piece.strip("_") for piece in languages]
     more = [] if len(names) <= MAX_KNOWN else ["..."]
     return ", ".join([*names[:MAX_KNOWN], *more])

@@ -1,4 +1,4 @@
-"""The protocol of a format: its options, and the steps that `pipeline` takes with it."""
+"""The interface of a format: its options, and the steps that `pipeline` runs."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Format(ABC):
     """A format with its options, which are the fields of the class.
 
     Args:
-        max_length: Maximum tokens of a sentence, the end token included; by default the run's.
-        samples: Sentences to compare; by default random ones from the vocabulary.
-        source_language: The language that a multilingual model translates from; by default the
+        max_length: Maximum number of tokens per sentence, including the end token; by default the
             run's.
-        target_language: The language that it translates into.
+        samples: Sentences to compare; by default random pieces from the vocabulary.
+        source_language: The source language of a multilingual model; by default the run's.
+        target_language: The target language of a multilingual model; by default the run's.
     """
 
     max_length: int | None = None
@@ -36,20 +36,20 @@ class Format(ABC):
     source_language: str | None = None
     target_language: str | None = None
 
-    title: ClassVar[str]  # the name of the artifact in the lines of progress
+    title: ClassVar[str]  # the artifact's name in progress lines
     subfolder: ClassVar[str] = "."  # the folder of the artifact within the version
 
     @abstractmethod
     def decoding(self, of_run: DecodingConfig) -> DecodingConfig:
-        """Return the search of the artifact of a run whose own search is `own`."""
+        """Return the artifact's search, given the run's search."""
 
     def dialect(self, of_run: Dialect) -> Dialect:
-        """Return the dialect of the artifact, which may differ in the form of the search."""
+        """Return the artifact's dialect, which may differ from the run's in the search."""
         return of_run
 
     @abstractmethod
     def prepare(self, run: Run, step: Steps) -> None:
-        """Refuse a run, before its model is loaded, that the format cannot hold."""
+        """Raise ValueError, before loading the model, if the format cannot represent the run."""
 
     @abstractmethod
     def write(self, folder: Path, model: TextModel) -> None:
@@ -68,7 +68,7 @@ class Format(ABC):
         parity.check(measured)
 
     def measured(self, folder: Path, run: Run, model: TextModel, step: Steps) -> dict[str, Any]:
-        """Return further keys of the manifest, measured with the artifact that was compared."""
+        """Return further keys for the manifest, measured on the artifact after the comparison."""
         return {}
 
     def finish(self, version: Path) -> None:  # noqa: B027  most formats have no other files
@@ -78,13 +78,13 @@ class Format(ABC):
 def with_search(
     of_run: DecodingConfig, beam_size: int | None, length_penalty: float | None
 ) -> DecodingConfig:
-    """Return a search with another number of beams and another alpha, unless they are None."""
+    """Return a search with its number of beams and alpha replaced unless they are None."""
     changes = {"beam_size": beam_size, "length_penalty": length_penalty}
     return of_run.replace(**{name: value for name, value in changes.items() if value is not None})
 
 
 def check_choice(name: str, value: str, choices: Sequence[str]) -> None:
-    """Raise ValueError unless an option has one of its values."""
+    """Raise ValueError unless an option has one of its allowed values."""
     if value not in choices:
         raise ValueError(f"{name}={value!r} is not known; choose one of {', '.join(choices)}")
 

@@ -1,4 +1,4 @@
-"""Texts that are larger than memory, translated or scored a chunk at a time."""
+"""Translation and scoring of texts larger than memory, one chunk at a time."""
 
 import itertools
 import warnings

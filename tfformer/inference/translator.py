@@ -1,4 +1,4 @@
-"""Strings in, strings out: tokenizers, model and search put together."""
+"""Strings in, strings out: tokenizers, model and search combined."""
 
 import copy
 import functools
@@ -45,7 +45,7 @@ BATCH_SIZE = 64
 # Of a batch, for each beam the source and the cache's first positions: 512 sentences of 32 tokens.
 # A step with 64 takes as long, because launching it dominates.
 GPU_TOKENS = 24_576
-DAMAGED = "the model gives a sentence no finite score: its weights are damaged; train again"
+DAMAGED = "the model's score for a sentence is not finite: its weights are damaged; train again"
 
 
 class ForcedScore(NamedTuple):
@@ -299,7 +299,7 @@ class Translator(TextModel):
         align: Align | None = None,
         keep: Sequence[str] = (),
     ) -> TextTranslator:
-        """Return a translator of whole texts, whose `stream` yields a translation in pieces.
+        """Return a translator for whole texts; its method `stream` yields piece by piece.
 
         The arguments are those of `translate_text`.
         """
@@ -349,7 +349,7 @@ class Translator(TextModel):
         alpha = self.decoding.length_penalty if length_penalty is None else length_penalty
         beam_size = require_size("beam_size", beam_size)
         if not 0 <= alpha < math.inf:
-            raise ValueError(f"length_penalty={alpha} must be a number from 0 on")
+            raise ValueError(f"length_penalty={alpha} must be a number of at least 0")
         batch_tokens = None
         if batch_size is None:
             batch_size = BATCH_SIZE
@@ -448,7 +448,7 @@ class Translator(TextModel):
         decode: Callable[[np.ndarray, int], Hypotheses],
         batch_tokens: int | None = None,
     ) -> list[list[Translation]]:
-        """Decode sentences of like length together, by `decode(ids, batch's number)`.
+        """Decode sentences of similar length together with `decode(ids, batch_number)`.
 
         A batch has `batch_tokens` tokens or, without them, `batch_size` sentences.
         """
@@ -466,7 +466,7 @@ class Translator(TextModel):
         return translations
 
     def _texts(self, hypotheses: Hypotheses) -> list[list[Translation]]:
-        """Decode each sentence's hypotheses, leaving out empty places."""
+        """Decode each sentence's hypotheses, leaving out empty slots."""
         ids, _, scores = (tensor.numpy() for tensor in hypotheses)
         texts = iter(self.tokenizers.target.decode(ids.reshape(-1, ids.shape[-1])))
         translations = []

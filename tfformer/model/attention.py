@@ -20,7 +20,7 @@ class MultiHeadAttention(SequenceLayer):
     """softmax(Q K^T / sqrt(d_k)) V in several heads (section 3.2, eq. 1).
 
     Each head has d_k = d_model / num_heads dimensions. A call attends from a sequence to a memory.
-    A decoder with a cache calls the two halves separately: `project` once for the memory, then
+    A decoder with a cache calls the two steps separately: `project` once for the memory, then
     `attend` at each step. As in the paper, no dropout is applied to the attention weights;
     Tensor2Tensor applies it.
 
@@ -118,8 +118,8 @@ class MultiHeadAttention(SequenceLayer):
         queries = self._split_heads(self.query(query)) * self.d_k**-0.5  # (B, H, T, D // H)
         scores = tf.matmul(queries, keys_values.keys, transpose_b=True)  # (B, H, T, S)
         if mask is not None:
-            # Half the lowest float: adding a score cannot overflow to -inf, and softmax of a row of
-            # -inf would be NaN.
+            # Half the lowest float, so that adding a score cannot overflow to -inf: the softmax of
+            # a row of -inf would be NaN.
             masked = scores.dtype.min / 2
             scores += tf.where(mask, tf.zeros((), scores.dtype), masked)
         weights = tf.nn.softmax(scores)  # (B, H, T, S)

@@ -24,22 +24,23 @@ class TokenEmbedding(keras.layers.Embedding):
     """Turns token ids into vectors, scaled by sqrt(d_model) (section 3.4).
 
     Transposed, its matrix projects hidden states to logits. It is initialised with standard
-    deviation d_model^-0.5: after scaling the vectors have unit variance, and so have the logits of
-    states of unit variance. In training the gradient is dense, so that the gradients of a repeated
-    id are summed before Adam squares them. It is Keras' layer, with its `enable_lora`.
+    deviation d_model^-0.5: after scaling, the vectors have unit variance, and so do the logits of
+    hidden states with unit variance. In training the gradient is dense, so that the gradients of a
+    repeated id are summed before Adam squares them. It subclasses Keras' layer and supports
+    `enable_lora`.
 
     Args:
         vocab_size: The number V of token ids.
         d_model: Width of the model, the size of each vector.
         scale: Multiply the vectors by sqrt(d_model).
-        embeddings_initializer: Keras' initialiser of the matrix, in place of the one above.
+        embeddings_initializer: Keras' initialiser of the matrix; by default as described above.
         embeddings_regularizer: Keras' regulariser of the matrix.
         embeddings_constraint: Keras' constraint of the matrix.
         mask_zero: Mask the id 0 for the layers that follow.
-        weights: The matrix (V, D) to begin with, or a list of it. It is not part of the layer's
-            config: a saved model has the matrix among its weights.
-        lora_rank: The rank of a LoRA from the beginning, as by `enable_lora`.
-        lora_alpha: Over the rank, the factor of the LoRA; by default the rank.
+        weights: The initial matrix (V, D), or a list that contains it. It is not part of the
+            layer's config: a saved model stores the matrix with its weights.
+        lora_rank: The rank of a LoRA to enable on construction, as with `enable_lora`.
+        lora_alpha: The LoRA is multiplied by `lora_alpha / lora_rank`; by default the rank.
         **options: Keyword arguments of any Keras layer, see `LayerOptions`.
 
     Attributes:
@@ -56,7 +57,7 @@ class TokenEmbedding(keras.layers.Embedding):
         (TensorShape([1, 3, 8]), TensorShape([1, 3, 100]))
     """
 
-    embeddings_initializer: keras.initializers.Initializer | None  # None for the one above
+    embeddings_initializer: keras.initializers.Initializer | None  # None: the default
     lora_alpha: float | None
 
     def __init__(
@@ -103,8 +104,8 @@ class TokenEmbedding(keras.layers.Embedding):
         initializer = self.embeddings_initializer
         lora_alpha = self.lora_alpha
         if initializer is None:
-            # Not in the constructor: an initialiser draws its seed when it is made, and so decides
-            # the seeds of all layers made after it.
+            # Not in the constructor: an initialiser draws its seed when it is created, which
+            # changes the seeds of all layers created later.
             self.embeddings_initializer = keras.initializers.RandomNormal(stddev=self.d_model**-0.5)
         super().build(input_shape)
         self.embeddings_initializer = initializer
@@ -113,7 +114,7 @@ class TokenEmbedding(keras.layers.Embedding):
     def call(self, ids: tf.Tensor, training: bool | None = None) -> tf.Tensor:
         """Look up token ids (B, T) as vectors (B, T, D).
 
-        Ids of other types than int32 and int64 are cast to int32.
+        Ids of types other than int32 and int64 are cast to int32.
         """
         if ids.dtype not in (tf.int32, tf.int64):
             ids = tf.cast(ids, tf.int32)
@@ -123,8 +124,8 @@ class TokenEmbedding(keras.layers.Embedding):
         except tf.errors.InvalidArgumentError:
             raise ValueError(
                 f"{self.name} has vocab_size={self.vocab_size}, but the ids are "
-                f"{tf.reduce_min(ids)} to {tf.reduce_max(ids)}; use ids of "
-                "the tokenizer that the model was built for"
+                f"{tf.reduce_min(ids)} to {tf.reduce_max(ids)}; use ids from the tokenizer that "
+                "the model was built for"
             ) from None
         vectors = tf.cast(vectors, self.compute_dtype)
         return vectors * self.d_model**0.5 if self.scale else vectors
@@ -136,17 +137,17 @@ class TokenEmbedding(keras.layers.Embedding):
     def logits(self, x: tf.Tensor) -> tf.Tensor:
         """Multiply vectors (..., D) by the transposed matrix: (..., V).
 
-        All positions share one matrix product. With one product per sentence the gradient of the
-        matrix would be (B, V, D), still to be summed over B.
+        All positions share one matrix product. With one product per sentence, the gradient of the
+        matrix would be (B, V, D) and would still have to be summed over B.
         """
         flat = tf.reshape(x, (1, -1, self.d_model))  # a batch of one is faster for few rows
         logits = tf.matmul(flat, tf.cast(self.embeddings, x.dtype), transpose_b=True)
         return tf.reshape(logits, with_axes(x, -1, self.vocab_size))
 
     def load_own_variables(self, store: Any) -> None:
-        """Load the matrix, into which a LoRA is merged when it is saved.
+        """Load the matrix; a LoRA was merged into it when it was saved.
 
-        Keras sets both factors of the LoRA to 0, and then neither would ever have a gradient.
+        Keras would set both factors of the LoRA to 0, and then neither would ever get a gradient.
         """
         lora_a = self.lora_embeddings_a.numpy() if self.lora_enabled else None
         super().load_own_variables(store)
@@ -159,7 +160,7 @@ class TokenEmbedding(keras.layers.Embedding):
         raise quantization_error(self, mode)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments, except the `weights` to begin with."""
+        """Return the constructor's arguments, except the initial `weights`."""
         config = super().get_config()
         for name in ("input_dim", "output_dim", "quantization_config"):  # Keras' own
             config.pop(name, None)
@@ -167,8 +168,8 @@ class TokenEmbedding(keras.layers.Embedding):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """Build the layer of a config.
+        """Build the layer from a config.
 
-        Keras' embedding would add a `quantization_config` to it.
+        Keras' own method would add a `quantization_config`.
         """
         return super(keras.layers.Embedding, cls).from_config(config)

@@ -1,6 +1,6 @@
-"""Dense, layer normalisation, dropout and look-up, faster on a CPU than Keras'.
+"""Dense, layer normalisation, dropout and look-up, faster on a CPU than Keras' versions.
 
-The mathematics is Keras' own, and LiteRT reads the layers.
+The computations are the same as in Keras, and the LiteRT converter supports them.
 """
 
 from collections.abc import Callable
@@ -15,10 +15,10 @@ from tfformer.runtime.tracing import is_for_xla
 
 @register
 class Dense(keras.layers.Dense):
-    """Keras' layer as one product of two matrices: (..., I) -> (..., units).
+    """Keras' layer, computed as one product of two matrices: (..., I) -> (..., units).
 
-    Keras multiplies tensors of more axes by `tensordot`, which computes its shapes in a dozen
-    operations at every step.
+    For tensors with more axes Keras uses `tensordot`, which computes shapes with a dozen operations
+    in every step.
 
     Example:
         >>> Dense(3)(tf.ones((2, 5, 4))).shape
@@ -67,13 +67,13 @@ def _sum_of_vectors(x: tf.Tensor) -> tf.Tensor:
 
 
 def check_not_quantized(layer: keras.layers.Layer) -> None:
-    """Raise NotImplementedError for a layer whose dtype policy is of 8-bit weights."""
+    """Raise NotImplementedError if the layer's dtype policy requests 8-bit weights."""
     if layer.dtype_policy.quantization_mode is not None:
         raise quantization_error(layer, layer.dtype_policy.quantization_mode)
 
 
 def quantization_error(layer: keras.layers.Layer, mode: str | None) -> NotImplementedError:
-    """Return the error of a layer that Keras is to quantise; `Model.quantize` only warns of it."""
+    """Return the error for a layer that Keras cannot quantise; in `Model.quantize`, a warning."""
     return NotImplementedError(
         f"quantize({mode!r}) leaves the {type(layer).__name__} {layer.name!r} of tfformer in "
         "floating point; for 8-bit weights export the run: tfformer export RUN --format litert "
@@ -84,7 +84,7 @@ def quantization_error(layer: keras.layers.Layer, mode: str | None) -> NotImplem
 def with_axes(x: tf.Tensor, kept: int, *sizes: int) -> tf.Tensor | list[int]:
     """Return the shape of `x`, cut to its first `kept` axes as a slice is, followed by `sizes`.
 
-    It is a constant if at most one axis is unknown, so that a decoding step need not compute it.
+    It is a constant if at most one axis is unknown, so a decoding step does not have to compute it.
     """
     axes = list(x.shape[:kept])
     if axes.count(None) > 1:
@@ -96,7 +96,7 @@ def with_axes(x: tf.Tensor, kept: int, *sizes: int) -> tf.Tensor | list[int]:
 class LayerNormalization(keras.layers.LayerNormalization):
     """Keras' layer normalisation over the last axis (Ba et al. 2016).
 
-    It computes in float32; in training with a hand-written gradient of three operations.
+    It computes in float32, in training with a hand-written gradient of three operations.
 
     Example:
         >>> LayerNormalization()(tf.constant([[-1.0, 1.0]])).numpy().round(2).tolist()
@@ -119,7 +119,7 @@ class LayerNormalization(keras.layers.LayerNormalization):
 def _normalize(x: tf.Tensor, epsilon: float) -> tuple[tf.Tensor, tf.Tensor]:
     """Return vectors (..., D) of mean 0 and variance 1, and their scale (..., 1).
 
-    The source is Ba et al. 2016, eq. 3.
+    See Ba et al. 2016, eq. 3.
     """
     centred = x - tf.reduce_mean(x, -1, keepdims=True)
     scale = tf.math.rsqrt(tf.reduce_mean(tf.square(centred), -1, keepdims=True) + epsilon)
@@ -154,7 +154,7 @@ def _layer_norm_with_gradient(
 
 @register
 class Dropout(keras.layers.Dropout):
-    """Keras' dropout with half as many random bits: 16 per input.
+    """Keras' dropout with half the random bits: 16 per input.
 
     The rate is therefore rounded to a multiple of 2^-16, and the kept inputs are scaled by that
     rate.
@@ -165,7 +165,7 @@ class Dropout(keras.layers.Dropout):
     """
 
     def call(self, x: tf.Tensor, training: bool | None = None) -> tf.Tensor:
-        """In training set a share `rate` of the inputs to 0 and scale the others.
+        """In training, set a fraction `rate` of the inputs to 0 and scale the rest.
 
         The factor 1 / (1 - rate) keeps their mean.
         """
@@ -183,10 +183,11 @@ class Dropout(keras.layers.Dropout):
 
 
 def gather(table: tf.Tensor, ids: tf.Tensor, dense_gradient: bool | None = False) -> tf.Tensor:
-    """Look up the rows of a table: ids (...) of a table (V, D) give (..., D).
+    """Look up rows: ids (...) in a table (V, D) give (..., D).
 
-    The ids are flattened, as LiteRT can only then quantise the table. With `dense_gradient` the
-    gradients of a repeated id are summed; Keras' Adam would square each separately.
+    The ids are flattened because LiteRT can quantise the table only then. With `dense_gradient` the
+    gradients of a repeated id are summed; otherwise Keras' Adam would square each of them
+    separately.
     """
     flat = tf.reshape(ids, (-1,))
     rows = _gather_with_dense_gradient(table, flat) if dense_gradient else tf.gather(table, flat)

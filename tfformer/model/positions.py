@@ -1,4 +1,4 @@
-"""Sines and cosines that tell the positions apart (Vaswani et al. 2017, section 3.5).
+"""Sinusoidal positional encodings (Vaswani et al. 2017, section 3.5).
 
 Shape letters: B batch, T positions, D d_model.
 """
@@ -61,7 +61,7 @@ class PositionalEncoding(SequenceLayer):
         **options: Keyword arguments of any Keras layer, see `LayerOptions`.
 
     Raises:
-        ValueError: `d_model` is odd or below 1, or `layout` or `timescale` unknown.
+        ValueError: `d_model` is odd or below 1, or `layout` or `timescale` is unknown.
 
     Example:
         >>> import numpy, tfformer
@@ -99,7 +99,8 @@ class PositionalEncoding(SequenceLayer):
     ) -> tf.Tensor:
         """Add the encodings of position, position + 1, ... to embeddings (B, T, D).
 
-        `places` (B, T), each below T, says which of these positions each token has.
+        `places` (B, T), with values below T, contains the index of each token's position among
+        these.
         """
         count = embeddings.shape[1] or tf.shape(embeddings)[1]  # T
         positions = position + self.offset + tf.range(count)  # (T,)

@@ -21,9 +21,9 @@ ToLogits = Callable[[tf.Tensor], tf.Tensor]  # hidden states (..., D) -> logits 
 
 
 class TokenModel(ShardedModel):
-    """A Keras model from token ids to logits over a vocabulary.
+    """A Keras model that maps token ids to logits over a vocabulary.
 
-    It has its weights from construction on.
+    The constructor creates its weights.
     """
 
     arguments: tuple[str, ...] = ()  # constructor arguments, all stored as attributes
@@ -33,7 +33,7 @@ class TokenModel(ShardedModel):
 
     def __init__(self, **layer: Any) -> None:
         super().__init__(**layer)
-        self.autocast = False  # ids in floating point would lose digits in half precision
+        self.autocast = False  # float ids would lose digits in half precision
 
     def logits(self, hidden: tf.Tensor) -> tf.Tensor:
         """Project hidden states (..., D) to logits (..., V) with the output embedding."""
@@ -50,7 +50,7 @@ class TokenModel(ShardedModel):
         return logits + tf.cast(self.output_bias, logits.dtype)
 
     def input_signature(self) -> list[Any]:
-        """Return the model's inputs as Keras' `export` takes them: ids of type int32."""
+        """Return the model's inputs for Keras' `export`: int32 ids."""
         raise NotImplementedError
 
     def export(
@@ -63,8 +63,8 @@ class TokenModel(ShardedModel):
     ) -> None:
         """Write the model's call as Keras' `export` does.
 
-        By default it takes int32 ids of any shape. `tfformer.export_model` exports a run's whole
-        translation, with tokenizer and search.
+        By default the exported function accepts int32 ids of any shape. To export a run with its
+        tokenizers and search, use `tfformer.export_model`.
 
         Args:
             filepath: The folder or file to write.

@@ -35,7 +35,7 @@ class Transformer(TokenModel):
     """The encoder-decoder model for translation (figure 1).
 
     Token id 0 is padding. In training, `call` computes the logits of all target positions at once;
-    `encode` and `decode` are its two halves. In a search, `encode_and_project` runs once and `step`
+    `encode` and `decode` are its two parts. In a search, `encode_and_project` runs once and `step`
     once per token. `hidden` and `hidden_step` are `call` and `step` without the projection to
     logits.
 
@@ -175,7 +175,7 @@ class Transformer(TokenModel):
         return cls(source_vocab_size, target_vocab_size, **PRESETS[preset] | arguments)
 
     def _add_embeddings(self) -> None:
-        """Create the embeddings, one object where `tie_embeddings` says one matrix."""
+        """Create the embeddings; embeddings that `tie_embeddings` ties are one object."""
         ties = self.tie_embeddings
         name_of_source = "shared_embedding" if ties == "all" else "source_embedding"
         self.source_embedding = self._embedding(self.source_vocab_size, name_of_source)
@@ -200,7 +200,7 @@ class Transformer(TokenModel):
         self.decoder = decoder_class(**arguments, name="decoder")
 
     def _embedding(self, vocab_size: int, name: str) -> TokenEmbedding:
-        # A start token begins every target and occurs in no source.
+        # Every target begins with a start token; no source contains one.
         embedding_class = ZeroStartEmbedding if self.dialect.zero_start else TokenEmbedding
         return embedding_class(
             vocab_size,
@@ -263,7 +263,7 @@ class Transformer(TokenModel):
         return self._decode_hidden(inputs["target"], memory, memory_mask, training)
 
     def _packed_hidden(self, inputs: dict[str, tf.Tensor], training: bool | None) -> tf.Tensor:
-        """Compute the hidden states (B, T, D) of rows of several sentences."""
+        """Compute the hidden states (B, T, D) of packed rows."""
         source, target = inputs["source_segments"], inputs["target_segments"]
         memory = self.encoder(
             self.source_embedding(inputs["source"], training=training),
@@ -408,7 +408,7 @@ def _two_sides(
         return {"source": inputs, "target": target}
     names = f"the names {sorted(inputs)}" if isinstance(inputs, dict) else type(inputs).__name__
     raise ValueError(
-        f"the inputs are {names}; a Transformer takes "
-        f"{{'source': ids (B, S), 'target': ids (B, T)}}, "
-        "[source, target], or model(source, target)"
+        f"the inputs are {names}; a Transformer accepts "
+        "{{'source': ids (B, S), 'target': ids (B, T)}}, [source, target], or model(source, "
+        "target)"
     )

@@ -1,4 +1,4 @@
-"""Optional libraries, and the extra that installs each of them."""
+"""Optional libraries, and the extra that installs each."""
 
 EXTRAS = {  # module -> extra
     "tensorflow": "tensorflow",
@@ -25,7 +25,7 @@ EXTRAS = {  # module -> extra
 
 
 def install_line(error: ModuleNotFoundError) -> str | None:
-    """Say how to install the library that an import misses; None if it is none of our extras.
+    """Return how to install the library that an import needs; None if no extra installs it.
 
     Example:
         >>> install_line(ModuleNotFoundError(name="keras"))

@@ -1,4 +1,4 @@
-"""Functions that TensorFlow traces."""
+"""The decorator for functions that TensorFlow traces."""
 
 import functools
 
@@ -6,7 +6,7 @@ import tensorflow as tf
 from tensorflow.python.ops import control_flow_util
 
 # tf.function without AutoGraph. Control flow over tensors is written as tf.while_loop and tf.cond,
-# so there is nothing to rewrite; rewriting took most of the time to a first translation.
+# so there is nothing to rewrite; rewriting took most of the time before the first translation.
 traced = functools.partial(tf.function, autograph=False)
 
 

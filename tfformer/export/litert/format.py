@@ -1,4 +1,4 @@
-"""LiteRT: its options, what it is asked, and what its quantised weights cost."""
+"""LiteRT: its options, the questions that check it, and the cost of quantised weights."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ QUANTIZATIONS = ("none", "int8", "float16")
 
 @dataclass(frozen=True, kw_only=True)
 class LiteRT(Format):
-    """A LiteRT file, of a translation model.
+    """A translation model as a LiteRT file.
 
     Quantised weights translate a little differently: their cost in BLEU is measured on the
     validation text of the run.
 
     Args:
-        beam_size: Number of beams of `translate_beam`; by default the file has greedy search alone.
+        beam_size: Number of beams for `translate_beam`; by default the file has only greedy search.
         length_penalty: The alpha of Wu et al. 2016; by default the run's.
         quantize: "none", "int8" (dynamic range, a scale per row) or "float16".
-        static: Whether all shapes are fixed, as browsers and `CompiledModel` need them.
+        static: Whether all shapes are fixed, as browsers and `CompiledModel` require.
         **options: The options of `Format`.
     """
 

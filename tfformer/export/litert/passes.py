@@ -1,6 +1,6 @@
-"""The steps between LiteRT's converter and the file: LiteRT's operators, int8 weights, less bytes.
+"""Passes between LiteRT's converter and the file: builtin operators, int8 weights, smaller size.
 
-Each changes a model in place; `writer.write` calls them in this order.
+Each pass changes a model in place; `writer.write` calls the passes in this order.
 """
 
 import hashlib
@@ -11,16 +11,16 @@ import numpy as np
 from tensorflow.lite.python import schema_py_generated as schema
 
 BUILTINS = schema.BuiltinOperator
-# A function's name in the graph -> LiteRT's operator.
+# Name of a function in the graph -> LiteRT's builtin operator.
 NAMED = {b"dynamic_update_slice": BUILTINS.DYNAMIC_UPDATE_SLICE}
 LARGEST = 127  # largest int8
-WORTH_AN_OPERATOR = 4096  # bytes of a constant
+WORTH_AN_OPERATOR = 4096  # bytes from which computing a constant saves space
 Zeros = dict[tuple[flatbuffers.Builder, int], int]
 Constant = tuple[int, tuple[int, ...]]  # buffer and shape
 
 
 def _builtin(model: schema.ModelT, operator: schema.OperatorT) -> int:
-    """Return the number of the builtin that an operator is."""
+    """Return an operator's builtin code."""
     known = model.operatorCodes[operator.opcodeIndex]
     return max(known.builtinCode, known.deprecatedBuiltinCode)
 
@@ -44,7 +44,7 @@ def _values(model: schema.ModelT, tensor: schema.TensorT) -> np.ndarray:
 
 
 def _add_buffer(model: schema.ModelT, values: np.ndarray) -> int:
-    """Add the numbers to the model, and return the index of their buffer."""
+    """Add an array to the model's buffers, and return the index of its buffer."""
     buffer = schema.BufferT()
     buffer.data = np.frombuffer(values.tobytes(), np.uint8)
     model.buffers.append(buffer)
@@ -52,7 +52,7 @@ def _add_buffer(model: schema.ModelT, values: np.ndarray) -> int:
 
 
 def use_builtins(model: schema.ModelT) -> None:
-    """Replace the graph's functions by LiteRT's operators of the same name."""
+    """Replace the graph's functions with LiteRT's builtin operators of the same name."""
     for found in model.operatorCodes:
         if found.customCode in NAMED:
             found.builtinCode = NAMED[found.customCode]
@@ -94,9 +94,10 @@ def _use_expand_dims(
 
 
 class RowScales(schema.QuantizationParametersT):
-    """A scale for each row (R,), and as many zero points, which a file contains once per R.
+    """A scale per row (R,), and the zero points, which a file stores once for each R.
 
-    `zeros` has the offsets of zero points already written, by the file's builder and their number.
+    `zeros` maps (the file's builder, the number of zero points) to the offset of zero points that
+    are already written.
     """
 
     def __init__(self, scales: np.ndarray, zeros: Zeros) -> None:
@@ -119,9 +120,9 @@ class RowScales(schema.QuantizationParametersT):
 def quantize(model: schema.ModelT) -> None:
     """Quantise the float32 matrices that are used only in products and look-ups.
 
-    A matrix gets a scale per row. Activations stay float32; LiteRT's products round each row of
-    them. TensorFlow's own quantiser stores an embedding twice if it is also the output's weight,
-    once for each scheme; here a matrix is stored once.
+    A matrix gets a scale per row. Activations remain float32; LiteRT's matrix products quantise
+    each row of them. TensorFlow's own quantiser stores an embedding that is also the output
+    projection twice, once per scheme; here every matrix is stored once.
     """
     quantized: dict[int, tuple[int, RowScales]] = {}  # buffer -> its int8 buffer, its scales
     zeros: Zeros = {}
@@ -136,7 +137,7 @@ def quantize(model: schema.ModelT) -> None:
 
 
 def _matrices(model: schema.ModelT, subgraph: schema.SubGraphT) -> set[int]:
-    """The constant float32 matrices of which every use can be quantised."""
+    """Return the constant float32 matrices whose every use can be quantised."""
     good: set[int] = set()
     bad: set[int] = set()
     for operator in subgraph.operators:
@@ -150,7 +151,8 @@ def _takes_rows(
 ) -> bool:
     builtin = _builtin(model, operator)
     if builtin == BUILTINS.GATHER:
-        # LiteRT's embedding lookup, which knows scales, takes a plain list of ids.
+        # LiteRT's embedding lookup, which supports scales, accepts only a one-dimensional list of
+        # ids.
         ids = subgraph.tensors[operator.inputs[1]]
         options = operator.builtinOptions
         return place == 0 and (options.axis, options.batchDims) == (0, 0) and len(_shape(ids)) == 1
@@ -180,7 +182,7 @@ def _add_rows(model: schema.ModelT, tensor: schema.TensorT, zeros: Zeros) -> tup
 
 
 def _tell_operators(model: schema.ModelT, subgraph: schema.SubGraphT, index: int) -> None:
-    """The versions are those that know a scale for each row."""
+    """Set the operator versions that support a scale per row."""
     for operator in subgraph.operators:
         if index not in operator.inputs:
             continue
@@ -195,7 +197,7 @@ def _tell_operators(model: schema.ModelT, subgraph: schema.SubGraphT, index: int
 
 
 class Once:
-    """A table that several other tables refer to, written once into each file."""
+    """A FlatBuffers table that several tables refer to, written once per file."""
 
     def __init__(self, table: Any) -> None:
         self.table = table
@@ -212,9 +214,9 @@ class Once:
 def compact(model: schema.ModelT) -> None:
     """Make the model smaller without changing its results.
 
-    Signatures that differ only in their widths repeat each other: their equal parts are stored
-    once, and a large constant that one operator can compute is computed when the model runs. It is
-    the last step, as tables are shared from then on.
+    Signatures that differ only in width have many equal parts, which are stored once; a large
+    constant that one operator can compute is computed when the model runs. This must be the last
+    pass, because tables are shared afterwards.
     """
     _make_constants(model)
     _forget_inner_details(model)
@@ -223,9 +225,9 @@ def compact(model: schema.ModelT) -> None:
 
 
 def _make_constants(model: schema.ModelT) -> None:
-    """Compute large constants of the signatures: zeros by a fill, beginnings of others by a slice.
+    """Compute large constants in signatures: zeros by a fill, prefixes of constants by a slice.
 
-    A loop would compute its constants again in each step.
+    Loops are left unchanged: they would recompute their constants in each step.
     """
     graphs = [model.subgraphs[signature.subgraphIndex] for signature in model.signatureDefs]
     constants = {
@@ -255,7 +257,7 @@ def _is_large(model: schema.ModelT, tensor: schema.TensorT) -> bool:
 
 
 def _beginning_with(values: np.ndarray, constants: dict[Constant, np.ndarray]) -> Constant | None:
-    """Return the largest of the larger constants whose first rows, columns, ... are `values`."""
+    """Return the largest constant that begins with `values` along every axis, other than itself."""
 
     def begins(constant: np.ndarray) -> bool:
         if constant.ndim != values.ndim or constant.size <= values.size:
@@ -291,7 +293,7 @@ def _insert(
     inputs: list[int],
     options: Any,
 ) -> None:
-    """Let the graph begin with an operator that makes a tensor which was a constant."""
+    """Insert an operator at the start of the graph that computes a former constant."""
     graph.tensors[output].buffer = 0
     operator = schema.OperatorT()
     operator.opcodeIndex = _operator_index(model, builtin, version=1)
@@ -318,7 +320,7 @@ def _add_tensor(graph: schema.SubGraphT, dtype: int, shape: tuple[int, ...], buf
 
 
 def _forget_inner_details(model: schema.ModelT) -> None:
-    """Drop the names of tensors that no signature uses, and quantisation but of int8 tensors."""
+    """Drop tensor names that no signature uses, and quantisation except that of int8 tensors."""
     signatures = {signature.subgraphIndex for signature in model.signatureDefs}
     for place, subgraph in enumerate(model.subgraphs):
         named: set[int] = set()
@@ -332,7 +334,7 @@ def _forget_inner_details(model: schema.ModelT) -> None:
 
 
 def _share_buffers(model: schema.ModelT) -> None:
-    """Keep each used buffer once; all empty ones are the first, as the format has it."""
+    """Keep each used buffer once; all empty buffers become buffer 0, as the format requires."""
     kept = [model.buffers[0]]
     places = {_digest(b""): 0}
     for user in (
@@ -353,7 +355,7 @@ def _digest(content: bytes) -> bytes:
 
 
 def _share_tables(model: schema.ModelT) -> None:
-    """Let equal tensors, operators and options of operators be one table of the file."""
+    """Store equal tensors, operators and operator options as one table in the file."""
     shared: dict[bytes, Once] = {}
 
     def once(table: Any) -> Once | None:

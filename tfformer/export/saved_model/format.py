@@ -1,4 +1,4 @@
-"""SavedModel: its options, and what it is asked."""
+"""SavedModel: its options, and the questions that check it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ DTYPES = ("float32", "bfloat16", "float16")
 
 @dataclass(frozen=True, kw_only=True)
 class SavedModel(Format):
-    """A TensorFlow SavedModel, of a translation model or a language model.
+    """A translation model or a language model as a TensorFlow SavedModel.
 
     Args:
         beam_size: Number of beams of `translate_beam`; by default the run's. A language model has
             no beam search.
         length_penalty: The alpha of Wu et al. 2016; by default the run's.
         dtype: The type of weights and arithmetic: "float32", "bfloat16" or "float16".
-        with_text: Whether to write the signatures over text, which need TensorFlow Text.
+        with_text: Whether to write the signatures that take text, which need TensorFlow Text.
         **options: The options of `Format`.
     """
 
@@ -49,8 +49,8 @@ class SavedModel(Format):
         has_search = self.beam_size is not None or self.length_penalty is not None
         if has_search and not run.config.model.has_encoder:
             raise ValueError(
-                f"{run.path} is a language model, which has no choice of beam size and length "
-                "penalty"
+                f"{run.path} is a language model, which has no beam search; leave out the beam "
+                "size and the length penalty"
             )
 
     def write(self, folder: Path, model: TextModel) -> None:
@@ -75,6 +75,6 @@ class SavedModel(Format):
         return asked if self.with_text else asked[:1]
 
     def check(self, measured: Mapping[str, Mapping[str, Any]]) -> None:
-        """Refuse float32 that differs; other types round otherwise."""
+        """Raise an error if float32 differs; other types round differently."""
         if self.dtype == "float32":
             super().check(measured)

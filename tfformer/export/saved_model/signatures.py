@@ -1,8 +1,7 @@
-"""The signatures of a SavedModel, over text and over ids, for each kind of model.
+"""The signatures of a SavedModel, for text and for ids, for each kind of model.
 
-Every input and output has the batch first; batch and lengths are dynamic, so a
-server may put requests together. Shape letters: B sentences, S source tokens, T target tokens, N
-beams.
+The first axis of every input and output is the batch; batch size and lengths are dynamic, so a
+server can batch requests. Shape letters: B sentences, S source tokens, T target tokens, N beams.
 """
 
 from typing import NamedTuple
@@ -25,7 +24,7 @@ from tfformer.model.token_model import ToLogits
 from tfformer.runtime.tracing import traced
 from tfformer.special_ids import PAD_ID, START_ID
 
-CHARACTERS_PER_TOKEN = 64  # read of a text, for each token the model takes; a piece has up to 16
+CHARACTERS_PER_TOKEN = 64  # characters read per token of the limit; a piece has up to 16
 
 TEXT, SOURCE, TARGET = (  # (B,)
     tf.TensorSpec((None,), tf.string, name) for name in ("text", "source", "target")
@@ -57,11 +56,10 @@ def signatures_of(model: TextModel, to_logits: ToLogits) -> Signatures:
 
 
 def beginning(text: tf.Tensor, max_length: int) -> tf.Tensor:
-    """Return the characters of each text (B,) that can matter to `max_length` tokens.
+    """Return the beginning of each text (B,) that can affect the first `max_length` tokens.
 
-    TF Text takes minutes for a megabyte of unknown characters. Its bytes are
-    limited first, as bytes that are no UTF-8 may count as no character; four of them hold any
-    character.
+    TF Text takes minutes for a megabyte of unknown characters. The bytes are limited first, because
+    invalid UTF-8 may not count as characters; no character needs more than four bytes.
     """
     characters = CHARACTERS_PER_TOKEN * max_length
     some_bytes = tf.strings.substr(text, 0, 4 * characters)
@@ -88,7 +86,7 @@ class _Translating:
         return Signatures(over_ids, over_text)
 
     def translate(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Text (B,) -> its greedy translation (B,) and that one's log-probability (B,)."""
+        """Text (B,) -> its greedy translation (B,) and the translation's log-probability (B,)."""
         result = self._search(self._source(text), beam_size=1)
         return {
             "translation": self.tokenizers.target.detokenize(result.ids[:, 0]),
@@ -119,7 +117,7 @@ class _Translating:
     def score(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
         """Two texts (B,) -> log P(target | source) in nats (B,).
 
-        The number of the target's tokens (B,) comes with it.
+        Also returns the number of target tokens (B,).
         """
         source_rows = self._source(source)
         ids, lengths = self._ids_and_lengths(self.tokenizers.target, target)
@@ -173,7 +171,7 @@ class _Continuing:
     def complete(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Text (B,) -> the text with its greedy continuation (B,).
 
-        The log-probability of the continuation comes with it.
+        Also returns the log-probability of the continuation.
         """
         rows = self._rows(text)
         lengths = tf.cast(rows.row_lengths(), tf.int32)
@@ -184,7 +182,7 @@ class _Continuing:
         }
 
     def continue_ids(self, ids: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Ids (B, S) -> these with their greedy continuation (B, T).
+        """Ids (B, S) -> the ids with their greedy continuation (B, T).
 
         The length (B,) and the score (B,) come with it. Of each row the first `lengths` (B,) count.
         """
@@ -200,7 +198,7 @@ class _Continuing:
     def score(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Text (B,) -> its log-probability in nats (B,).
 
-        The number of its tokens (B,) comes with it, the end token included.
+        Also returns the number of its tokens (B,), including the end token.
         """
         rows = self._rows(text)
         lengths = tf.cast(rows.row_lengths(), tf.int32)

@@ -21,19 +21,19 @@ WARMUP_FILE = Path("assets.extra") / "tf_serving_warmup_requests"
 def write(folder: Path, exported: TextModel, dtype: str, with_text: bool) -> None:
     """Write a translator or a language model into an empty folder.
 
-    `dtype` is the type of weights and arithmetic. Without the signatures over text, the SavedModel
-    has only operations of core TensorFlow. OSError: the folder cannot be written to.
+    `dtype` is the type of weights and arithmetic. Without text signatures, the SavedModel uses only
+    core TensorFlow operations. It raises OSError if the folder cannot be written to.
     """
     exported = exported.with_model(_cast(exported.model, dtype))
     model = exported.model
     holder = tf.Module()
-    holder.weights = [weight.value for weight in model.weights]  # C++ cannot read Keras' tracking
-    # A second copy, as (D, V): every step multiplies with it, and reads it faster in that order.
+    holder.weights = [weight.value for weight in model.weights]  # C++ loaders lack Keras' tracking
+    # A second copy, as (D, V): every step multiplies by it, and this layout is faster.
     holder.output_kernel = tf.Variable(model.output_kernel(), trainable=False)
 
     def to_logits(hidden: tf.Tensor) -> tf.Tensor:
         rows = tf.reshape(hidden, (-1, model.d_model))
-        # Directly behind the product, so that TensorFlow adds the bias within it.
+        # Directly after the product, so that TensorFlow fuses the bias into it.
         logits = model.add_output_bias(tf.matmul(rows, holder.output_kernel))  # (rows, V)
         return tf.reshape(logits, with_axes(hidden, -1, logits.shape[-1]))
 
@@ -49,14 +49,14 @@ def write(folder: Path, exported: TextModel, dtype: str, with_text: bool) -> Non
 
 
 def _cast(model: Model, dtype: str) -> Model:
-    """The same model with its weights and its arithmetic in `dtype`."""
+    """Return a copy of the model with weights and arithmetic in `dtype`."""
     cast = type(model).from_config(model.get_config() | {"dtype": dtype})
     cast.set_weights(model.get_weights())
     return cast
 
 
 def signatures(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the inputs and outputs of each signature of a SavedModel; a free axis is None."""
+    """Return the inputs and outputs of each signature in a SavedModel; a dynamic axis is None."""
     graph = saved_model_pb2.SavedModel.FromString(
         (folder / "saved_model.pb").read_bytes()
     ).meta_graphs[0]
@@ -80,7 +80,7 @@ def _tensors(tensors: Mapping[str, meta_graph_pb2.TensorInfo]) -> dict[str, dict
 def _write_warmup(folder: Path) -> None:
     """Write a small request for each signature, which TensorFlow Serving sends to a new version.
 
-    The first request is slow, as it prepares the graph. A record is a PredictionLog of
+    The first request is slow because it initialises the graph. A record is a PredictionLog of
     tensorflow-serving-api; its few nested messages are encoded here by their field numbers, so that
     an export does not need that package.
     """
@@ -111,6 +111,6 @@ def _field(number: int, content: bytes) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    """Seven bits a byte, the lowest first; all but the last have the eighth bit set."""
+    """Encode seven bits per byte, lowest first; all but the last have the eighth bit set."""
     higher, lowest = divmod(number, 128)
     return bytes([lowest | 128]) + _varint(higher) if higher else bytes([lowest])
