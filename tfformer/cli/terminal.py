@@ -114,12 +114,7 @@ def output_file(path: str | None) -> Iterator[TextIO]:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun.
-
-    Example:
-        >>> counted(1, "file"), counted(2_000, "file")
-        ('1 file', '2,000 files')
-    """
+    """Return a number with its noun, such as "1 file" and "2,000 files"."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 

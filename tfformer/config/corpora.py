@@ -12,15 +12,10 @@ KEYS = {"text", "weight"}
 
 @dataclass(frozen=True)
 class Corpus:
-    """One corpus of a training or validation text.
+    """One corpus of a training or validation text."""
 
-    Attributes:
-        text: A data source, as in `tfformer.data.sources.read_pairs`.
-        weight: Share of an epoch relative to the other corpora; None for a share proportional to
-            size.
-    """
-
-    text: str | list[str]
+    text: str | list[str]  # A data source, as in `tfformer.data.sources.read_pairs`
+    # Share of an epoch relative to the other corpora; None for a share proportional to size
     weight: float | None = None
 
 
@@ -31,8 +26,6 @@ def corpora_of(source: Any, setting: str = "data.train") -> list[Corpus]:
     corpus. An item that is not a corpus raises ValueError.
 
     Example:
-        >>> corpora_of(["a.en", "a.de"])
-        [Corpus(text=['a.en', 'a.de'], weight=None)]
         >>> [corpus.text for corpus in corpora_of([["a.en", "a.de"], "tfds:b"])]
         [['a.en', 'a.de'], 'tfds:b']
     """

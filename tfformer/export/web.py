@@ -27,7 +27,7 @@ class WebPage(LiteRT):
 
     Args:
         quantize: "none", "int8" (dynamic range, a scale per row) or "float16".
-        **options: The options of `Format`.
+        **options: `max_length`, `samples`, `source_language` and `target_language`, see `Format`.
     """
 
     quantize: str = "float16"

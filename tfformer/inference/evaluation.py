@@ -37,10 +37,6 @@ def scores(
         Corpus BLEU (cased; Post 2018) as "bleu" and chrF2 (Popović 2015) as "chrf", each 0 to 100,
         and sacreBLEU's "signature" of the BLEU score.
 
-    Raises:
-        ValueError: The numbers of translations and references differ, or a library or model that
-            the tokenizer needs is missing.
-
     Example:
         >>> found = scores(["我喜欢茶。"], ["我喜欢茶。"], tokenize="zh")
         >>> round(found["bleu"], 2), found["signature"].split("|")[3]

@@ -316,17 +316,10 @@ def with_end(ids: tf.Tensor, lengths: tf.Tensor, max_length: int) -> tf.Tensor:
 def token_log_probs(
     model: Transformer, source: tf.Tensor, target: tf.Tensor, to_logits: ToLogits | None = None
 ) -> tf.Tensor:
-    """Score existing translations, token by token.
+    """Return log P(token | source, target tokens before it), (B, T) float32 in nats.
 
-    Args:
-        model: The translation model.
-        source: (B, S) int32, each row ending with the end token; all padding for a blank sentence.
-        target: (B, T) int32, each row ending with the end token.
-        to_logits: As in `translate_ids`.
-
-    Returns:
-        log P(token | source, target tokens before it) (B, T) float32 in nats; 0 at padding and for
-        a blank source.
+    `source` (B, S) and `target` (B, T) are int32, each row ending with the end token; a blank
+    sentence is all padding. The result is 0 at padding and for a blank source.
     """
     to_logits = to_logits or model.logits
     starts = tf.fill((tf.shape(target)[0], 1), START_ID)

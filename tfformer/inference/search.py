@@ -48,16 +48,14 @@ class Rounds(NamedTuple):
     doubled. Finished sentences are dropped, so that no step computes more than twice the rows that
     it needs. Within a round all shapes are fixed, because runtimes such as LiteRT re-plan whenever
     a shape may change.
-
-    Attributes:
-        capacity: `capacity(state)` is the number of steps that fit into a state, () int32.
-        enlarged: `enlarged(state, times)` is the same state with its capacity multiplied by
-            `times`, which is 1 or 2.
-        kept: `kept(state, sentences)` is the state of the sentences with these numbers, (B,) int32.
     """
 
+    # `capacity(state)` is the number of steps that fit into a state, () int32
     capacity: Callable[[Any], tf.Tensor]
+    # `enlarged(state, times)` is the same state with its capacity multiplied by `times`, which is 1
+    # or 2
     enlarged: Callable[[Any, tf.Tensor], Any]
+    # `kept(state, sentences)` is the state of the sentences with these numbers, (B,) int32
     kept: Callable[[Any, tf.Tensor], Any]
 
 
@@ -67,16 +65,11 @@ class Hypotheses(NamedTuple):
     A score is a log-probability in nats. Only `beam_search` divides it by `length_penalty(length,
     alpha)`; its scores are comparable with those of `greedy_search` and `sample` only if alpha is
     0.
-
-    Attributes:
-        ids: (B, N, L) int32, padded with 0 after the last token.
-        lengths: (B, N) int32, number of tokens, the end token included if there is one.
-        scores: (B, N) float32; `EMPTY` marks an empty slot, see `is_used`.
     """
 
-    ids: tf.Tensor
-    lengths: tf.Tensor
-    scores: tf.Tensor
+    ids: tf.Tensor  # (B, N, L) int32, padded with 0 after the last token
+    lengths: tf.Tensor  # (B, N) int32, number of tokens, the end token included if there is one
+    scores: tf.Tensor  # (B, N) float32; `EMPTY` marks an empty slot, see `is_used`
 
 
 def is_used(scores: tf.Tensor) -> tf.Tensor:

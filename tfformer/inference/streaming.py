@@ -34,22 +34,10 @@ def translate_stream(
     length_penalty: float | None = None,
     advance: Advance = lambda count: None,
 ) -> Iterator[TranslatedChunk]:
-    """Translate a text of any length.
+    """Translate a text of any length, one sentence at a time, and yield the chunks in order.
 
-    One warning at the end counts the sentences that were truncated.
-
-    Args:
-        translator: The translator.
-        sentences: The text, one sentence at a time.
-        beam_size: As in `Translator.translate`.
-        length_penalty: As in `Translator.translate`.
-        advance: Called after each portion of at most 128 sentences, on a GPU 8,000.
-
-    Yields:
-        The chunks, in the order of the text.
-
-    Raises:
-        ValueError: As in `Translator.translate`.
+    `advance` is called after each portion of at most 128 sentences, on a GPU 8,000. One warning at
+    the end counts the sentences that were truncated.
     """
     truncation = _Truncation()
     size, portion_size = (GPU_CHUNK, GPU_CHUNK) if has_gpu() else (CHUNK, PORTION)
@@ -72,20 +60,10 @@ def score_stream(
     pairs: Iterable[SentencePair],
     advance: Advance = lambda count: None,
 ) -> Iterator[ForcedScore]:
-    """Score existing translations of a text of any length.
+    """Score existing translations of a text of any length, and yield the score of each pair.
 
-    One warning at the end counts the sentences that were truncated.
-
-    Args:
-        translator: The translator.
-        pairs: Each sentence and its translation.
-        advance: Called after each chunk.
-
-    Yields:
-        The score of each pair.
-
-    Raises:
-        ValueError: As in `Translator.score`.
+    `advance` is called after each chunk. One warning at the end counts the sentences that were
+    truncated.
     """
     truncation = _Truncation()
     for chunk in _chunks(pairs):

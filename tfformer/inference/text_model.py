@@ -68,13 +68,7 @@ class TextModel(ABC):
         )
 
     def save(self, folder: str | Path) -> Path:
-        """Write a run directory, without a history, which every verb and export can read.
-
-        Args:
-            folder: A local folder, absent or empty.
-
-        Returns:
-            The run directory.
+        """Write a run directory without a history, which every verb and export can read; return it.
 
         Raises:
             FileExistsError: The folder is not empty.
@@ -93,18 +87,9 @@ class TextModel(ABC):
         return path
 
     def export(self, folder: str | Path, format: str = "saved_model", **options: Any) -> Path:
-        """Export the model with its tokenizers and its search.
+        """Export the model with its tokenizers and search; return the folder of the new version.
 
-        Args:
-            folder: The folder of versions, created if it is missing.
-            format: As in `tfformer.export_model`.
-            **options: As in `tfformer.export_model`.
-
-        Returns:
-            The folder of the new version.
-
-        Raises:
-            ValueError: The format or an option is unknown, or the export differs from the model.
+        The arguments and errors are those of `tfformer.export_model`.
         """
         from tfformer.export.pipeline import export_model
 

@@ -143,13 +143,9 @@ class BeamCache(NamedTuple):
 
 
 class RecurrentStates(NamedTuple):
-    """The states of recurrent layers, which have room for all positions.
+    """The states of recurrent layers, which have room for all positions."""
 
-    Attributes:
-        states: For each layer (B, N, D) float32, of N beams of B sentences.
-    """
-
-    states: tuple[tf.Tensor, ...]
+    states: tuple[tf.Tensor, ...]  # for each layer (B, N, D) float32, of N beams of B sentences
 
     def reordered(self, rows: tf.Tensor) -> "RecurrentStates":
         """Return the states of the beams that continue the beams `rows` (B * N,)."""

@@ -61,17 +61,9 @@ class TokenModel(ShardedModel):
         input_signature: list[Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Write the model's call as Keras' `export` does.
+        """Write the model's call as Keras' `export` does, by default for int32 ids of any shape.
 
-        By default the exported function accepts int32 ids of any shape. To export a run with its
-        tokenizers and search, use `tfformer.export_model`.
-
-        Args:
-            filepath: The folder or file to write.
-            format: A format of Keras, such as "tf_saved_model".
-            verbose: Whether to report the file.
-            input_signature: `keras.InputSpec` of the inputs, in place of `self.input_signature()`.
-            **kwargs: Options of the format.
+        To export a run with its tokenizers and search, use `tfformer.export_model`.
         """
         signature = input_signature or self.input_signature()
         super().export(filepath, format, verbose, signature, **kwargs)

@@ -43,10 +43,7 @@ def locked_for_new_run(path: str | Path) -> Iterator[None]:
 def locked_for_resume(path: str | Path) -> Iterator[Run]:
     """Lock an existing run, so that no other process continues it.
 
-    Raises:
-        FileNotFoundError: There is no run at `path`.
-        BlockingIOError: Another training run has locked the folder.
-        ValueError: The path of TensorBoard's events contains a link.
+    A link among TensorBoard's events is refused, because it would not be followed.
     """
     folder = run_folder(path)
     with _held(folder):

@@ -24,16 +24,11 @@ ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 
 
 def connect(address: str, log_to_driver: bool) -> None:
-    """Connect to a cluster; TensorFlow will use one thread per worker.
+    """Connect to a cluster, where TensorFlow will use one thread per worker.
 
-    Args:
-        address: For example "10.0.0.1:6379" or "ray://10.0.0.1:10001". "auto" uses RAY_ADDRESS or
-            the cluster that this machine belongs to; "local" starts a cluster on this machine.
-        log_to_driver: Whether the workers' output is printed here, too.
-
-    Raises:
-        ValueError: `address` is malformed.
-        ConnectionError: There is no cluster.
+    `address` is, for example, "10.0.0.1:6379" or "ray://10.0.0.1:10001". "auto" uses RAY_ADDRESS or
+    the cluster that this machine belongs to; "local" starts a cluster on this machine. ValueError:
+    the address is malformed. ConnectionError: there is no cluster.
     """
     if address == "auto":
         address = os.environ.get("RAY_ADDRESS") or address
@@ -125,11 +120,6 @@ def _check_reachable(address: str) -> None:
 
 
 def reason(error: BaseException) -> str:
-    r"""Return the last line of an error's text, which names the cause.
-
-    Example:
-        >>> reason(RuntimeError("it failed:\n  the disk is full"))
-        'the disk is full'
-    """
+    """Return the last line of an error's text, which names the cause."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__

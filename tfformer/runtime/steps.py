@@ -7,14 +7,7 @@ from typing import TextIO
 
 
 class Steps:
-    """Writes each step's name when it begins, and its seconds when it ends.
-
-    Example:
-        >>> import sys
-        >>> with Steps(sys.stdout)("writing"):
-        ...     pass
-        writing ... 0.0 s
-    """
+    """Writes each step's name when it begins, and its seconds when it ends."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream

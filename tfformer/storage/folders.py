@@ -34,12 +34,7 @@ FETCHES = 4  # attempts for a file that is replaced meanwhile
 
 
 class Folder:
-    """A local folder, which may be missing.
-
-    Example:
-        >>> folder_at("runs/mine").path
-        PosixPath('runs/mine')
-    """
+    """A local folder, which may be missing."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -232,16 +232,13 @@ def clear_leavings(folder: Path) -> None:
 
 @contextmanager
 def locked(path: Path, refusal: str) -> Iterator[None]:
-    """Lock the file `path` for the duration of the block.
+    """Lock the file `path` for the block; `refusal` is the message of BlockingIOError.
 
     The system releases the lock when the process ends for any reason. The lock works on one
     machine, and on network file systems that pass `flock` to their server (NFS since Linux 2.6.12,
     Lustre mounted with `-o flock`, CephFS). Where locks are local to a machine (`local_lock=flock`,
     Lustre's `localflock`, many FUSE file systems), machines do not see each other's locks. The lock
     file is removed when the block ends, but remains if the process is killed.
-
-    Raises:
-        BlockingIOError: Another process holds the lock; the message is `refusal`.
     """
     handle = _lock(path, refusal)
     try:

@@ -14,25 +14,16 @@ META = re.compile(rb"<meta\b[^>]*?\bcharset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNOR
 
 
 class Encoding(NamedTuple):
-    """How a document is read and written.
+    """How a document is read and written."""
 
-    Attributes:
-        read: The codec that reads it.
-        write: The codec that writes it, with what it lacks as `&#252;`.
-    """
-
-    read: str = "utf-8"
-    write: str = "utf-8"
+    read: str = "utf-8"  # the codec that reads it
+    write: str = "utf-8"  # the codec that writes it, with what it lacks as `&#252;`
 
 
 def declared_encoding(head: bytes, format: str) -> Encoding:
     """Return the encoding that the first 1,024 bytes of a document declare, or UTF-8.
 
     Formats other than "html" and "xml" declare none; a mark of UTF-16 counts in any format.
-
-    Example:
-        >>> declared_encoding(b'<meta charset="us-ascii"><p>Hi', "html")
-        Encoding(read='cp1252', write='ascii')
     """
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return Encoding("utf-16", "utf-16")

@@ -31,23 +31,16 @@ class Role(enum.Enum):
 
 
 class Piece(NamedTuple):
-    """A piece of a document.
+    """A piece of a document."""
 
-    Attributes:
-        raw: The characters of the document.
-        text: The visible characters; empty for markup.
-        role: Its role.
-        name: The name of a tag, which an end tag shares with its start tag.
-        within: For a tag with translatable attributes, the parts that together make up `raw`.
-        reworded: For an end tag that repeats the words before it, as `[go]` may in Markdown, how to
-            write it behind other words.
-    """
-
-    raw: str
-    text: str = ""
-    role: Role = Role.TEXT
-    name: str = ""
+    raw: str  # the characters of the document
+    text: str = ""  # the visible characters; empty for markup
+    role: Role = Role.TEXT  # its role
+    name: str = ""  # the name of a tag, which an end tag shares with its start tag
+    # For a tag with translatable attributes, the parts that together make up `raw`
     within: tuple[Part, ...] = ()
+    # For an end tag that repeats the words before it, as `[go]` may in Markdown, how to write it
+    # behind other words
     reworded: str = ""
 
     @property
@@ -57,19 +50,14 @@ class Piece(NamedTuple):
 
 
 class MarkedSentence(NamedTuple):
-    """A sentence to translate, with its markup.
+    """A sentence to translate, with its markup."""
 
-    Attributes:
-        pieces: The sentence's pieces.
-        escapes: How to write each character that the format reserves, such as `&amp;` for `&`.
-        is_line: Whether it is a line of a corpus, which is passed to the model unchanged.
-        keeps_spaces: Whether a run of spaces is kept instead of collapsing into one.
-    """
-
-    pieces: tuple[Piece, ...]
+    pieces: tuple[Piece, ...]  # the sentence's pieces
+    # How to write each character that the format reserves, such as `&amp;` for `&`
     escapes: Mapping[str, str] = {}
+    # Whether it is a line of a corpus, which is passed to the model unchanged
     is_line: bool = False
-    keeps_spaces: bool = False
+    keeps_spaces: bool = False  # whether a run of spaces is kept instead of collapsing into one
 
     @property
     def text(self) -> str:
@@ -154,19 +142,13 @@ Part = str | MarkedSentence  # text to copy, or a sentence to translate
 
 
 class Reading(NamedTuple):
-    """How a document is read.
+    """How a document is read."""
 
-    Attributes:
-        language: The code of its language.
-        target_language: The code of the language that it is translated into, if that is known.
-        keep: Words and phrases to copy instead of translating.
-        attributes: Whether attributes that a reader sees or hears are translated.
-    """
-
-    language: str = "en"
+    language: str = "en"  # the code of its language
+    # The code of the language that it is translated into, if that is known
     target_language: str | None = None
-    keep: tuple[str, ...] = ()
-    attributes: bool = True
+    keep: tuple[str, ...] = ()  # words and phrases to copy instead of translating
+    attributes: bool = True  # whether attributes that a reader sees or hears are translated
 
 
 # Takes a document as a sequence of strings, and yields its sentences and the text between them.

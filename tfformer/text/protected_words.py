@@ -49,19 +49,12 @@ BEFORE_WORD = rf"(?<![^\s(\[\"'„“«»{UNSPACED}])"
 
 
 class Rule(NamedTuple):
-    """A kind of word that stays.
+    """A kind of word that stays."""
 
-    Attributes:
-        name: The kind.
-        pattern: A regular expression.
-        examples: Words that stay as a whole in any sentence.
-        not_in: Texts without protected words.
-    """
-
-    name: str
-    pattern: str
-    examples: Sequence[str]
-    not_in: Sequence[str] = ()
+    name: str  # the kind
+    pattern: str  # A regular expression
+    examples: Sequence[str]  # words that stay as a whole in any sentence
+    not_in: Sequence[str] = ()  # texts without protected words
 
 
 SIGNS = (  # words that begin without a letter

@@ -57,15 +57,11 @@ CountTokens = Callable[[Sequence[str]], list[int]]
 
 
 class Segment(NamedTuple):
-    """A stretch of a text.
+    """A stretch of a text."""
 
-    Attributes:
-        text: Its characters.
-        is_sentence: Whether it is translated. Other segments are white space, markers of lists and
-            text without a letter.
-    """
-
-    text: str
+    text: str  # its characters
+    # Whether it is translated. Other segments are white space, markers of lists and text without a
+    # letter
     is_sentence: bool
 
 
@@ -273,13 +269,9 @@ def check_unicode(text: str) -> None:
 
 
 def blocks(parts: Iterable[str]) -> Iterator[str]:
-    r"""Yield a text in blocks, at most twice `BLOCK` characters, that end where a line ends.
+    """Yield a text in blocks, at most twice `BLOCK` characters, that end where a line ends.
 
     Within a line that is longer than a block, one ends behind a sentence, else between words.
-
-    Example:
-        >>> [len(block) for block in blocks(["One line.\n"] * 10_000)]
-        [65540, 34460]
     """
     held = ""
     for part in parts:

@@ -102,15 +102,8 @@ class TextTranslator:
     def stream(self, text: str | Iterable[str], format: str = "text") -> Iterator[str]:
         """Yield the translation in pieces, in order; otherwise as `translate`.
 
-        The formats "text", "lines" and "html" are read in parts, a few hundred sentences at a
-        time. The other formats are read as a whole.
-
-        Args:
-            text: The text, or its parts.
-            format: As in `translate`.
-
-        Yields:
-            Pieces whose concatenation is the translation.
+        The formats "text", "lines" and "html" are read in parts, a few hundred sentences at a time.
+        The other formats are read as a whole.
         """
         check_format(format)
         text_parts = iter([text] if isinstance(text, str) else text)
@@ -255,21 +248,7 @@ def translate_text(
 ) -> str:
     """Translate a whole document with a function that translates sentences.
 
-    Args:
-        text: The text.
-        translate: Sentences in, as many translations out.
-        format: As in `TextTranslator.translate`.
-        align: As in `TextTranslator`, like the arguments after it.
-        count_tokens: Texts in, the number of the model's tokens of each text out.
-        max_tokens: Tokens that the model takes.
-        language: The code of the source language.
-        keep: Words and phrases that stay.
-
-    Returns:
-        The translation.
-
-    Raises:
-        ValueError: As in `TextTranslator.translate`.
+    The arguments are those of `TextTranslator` and its `translate`.
 
     Example:
         >>> translate_text("One. Two?", lambda sentences: [text.upper() for text in sentences])

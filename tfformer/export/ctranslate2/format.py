@@ -28,7 +28,7 @@ class CTranslate2(Format):
 
     Args:
         beam_size: Number of beams of the engine and of the comparison; by default the run's.
-        **options: The options of `Format`.
+        **options: `max_length`, `samples`, `source_language` and `target_language`, see `Format`.
     """
 
     beam_size: int | None = None

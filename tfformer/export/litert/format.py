@@ -32,7 +32,7 @@ class LiteRT(Format):
         length_penalty: The alpha of Wu et al. 2016; by default the run's.
         quantize: "none", "int8" (dynamic range, a scale per row) or "float16".
         static: Whether all shapes are fixed, as browsers and `CompiledModel` require.
-        **options: The options of `Format`.
+        **options: `max_length`, `samples`, `source_language` and `target_language`, see `Format`.
     """
 
     beam_size: int = 1

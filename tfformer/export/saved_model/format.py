@@ -29,7 +29,7 @@ class SavedModel(Format):
         length_penalty: The alpha of Wu et al. 2016; by default the run's.
         dtype: The type of weights and arithmetic: "float32", "bfloat16" or "float16".
         with_text: Whether to write the signatures that take text, which need TensorFlow Text.
-        **options: The options of `Format`.
+        **options: `max_length`, `samples`, `source_language` and `target_language`, see `Format`.
     """
 
     beam_size: int | None = None

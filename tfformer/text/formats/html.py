@@ -224,12 +224,7 @@ class _Paragraph:
 
 
 def raw_tokens(text: Iterable[str]) -> Iterator[RawToken]:
-    """Yield the tokens of HTML, whose raw characters give the text when joined.
-
-    Example:
-        >>> [token.raw for token in raw_tokens(["<p>A&a", "mp;B"])]
-        ['<p>', 'A', '&amp;', 'B']
-    """
+    """Yield the tokens of HTML, whose raw characters give the text when joined."""
     source = _Source(text)
     tokenizer = HTMLTokenizer(source)
     foreign = 0

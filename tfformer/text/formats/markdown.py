@@ -59,20 +59,13 @@ Spans = tuple[int, int]
 
 
 class Block(NamedTuple):
-    r"""A paragraph, heading or cell in the document.
+    """A paragraph, heading or cell in the document."""
 
-    Attributes:
-        text: The document.
-        content: The parsed paragraph, without markers of lists and quotations.
-        content_starts: The position in `content` of each line, or of each stretch between `\|` in
-            a cell.
-        text_starts: The position in `text` of the same stretches.
-    """
-
-    text: str
-    content: str
+    text: str  # the document
+    content: str  # the parsed paragraph, without markers of lists and quotations
+    # The position in `content` of each line, or of each stretch between `\|` in a cell
     content_starts: list[int]
-    text_starts: list[int]
+    text_starts: list[int]  # the position in `text` of the same stretches
 
     def raw(self, start: int, end: int) -> str:
         """The document from one place of the content to another."""
