@@ -14,7 +14,7 @@ KEYS = {"text", "weight"}
 class Corpus:
     """One corpus of a training or validation text."""
 
-    text: str | list[str]  # A data source, as in `tfformer.data.sources.read_pairs`
+    text: str | list[str]  # a data source, as in `tfformer.data.sources.read_pairs`
     # Share of an epoch relative to the other corpora; None for a share proportional to size
     weight: float | None = None
 

@@ -52,7 +52,7 @@ class Rule(NamedTuple):
     """A kind of word that stays."""
 
     name: str  # the kind
-    pattern: str  # A regular expression
+    pattern: str  # a regular expression
     examples: Sequence[str]  # words that stay as a whole in any sentence
     not_in: Sequence[str] = ()  # texts without protected words
 
