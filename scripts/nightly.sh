@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What scripts/test.sh leaves out: the quickstart in full, every command of the documentation, the wheel, the site, the
-# examples, more examples of each property, and larger samples of the faults. About an hour on two cores. A part that fails does
-# not keep the next from running. Arguments go to the first pytest.
+# examples, more examples of each property, larger samples of the faults, and other versions of TensorFlow. Over an hour on two
+# cores. A part that fails does not keep the next from running. Arguments go to the first pytest.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 code=0
@@ -11,4 +11,5 @@ FAULTS_KILLS=8 FAULTS_FAILURES=2 FAULTS_MUTATIONS=200 FAULTS_CHECKPOINTS=60 FAUL
   scripts/faults.sh --numprocesses 2 --dist worksteal || code=$?
 source .venv/bin/activate
 scripts/texts.py "$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" /usr/share || code=$?
+scripts/versions.sh || code=$?
 exit "$code"

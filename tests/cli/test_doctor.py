@@ -63,6 +63,9 @@ def test_a_format_names_the_extras_that_it_lacks():
     assert doctor._remedy("saved_model", extras) is None
     assert doctor._remedy("litert", extras).endswith("pip install -e '.[litert]'")
     assert doctor._remedy("litert", {}).endswith("pip install -e '.[tensorflow,litert]'")
+    without_text = {"tensorflow": ["tensorflow-text"]}
+    assert "export with --no-text" in doctor._remedy("saved_model", without_text)
+    assert doctor._remedy("marian", without_text) is None
 
 
 def test_an_issue_asks_for_the_report():

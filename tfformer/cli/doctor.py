@@ -25,6 +25,7 @@ FORMATS = {  # format -> extras that an export needs
     "hugging_face": ("tensorflow",),
     "marian": ("tensorflow",),
 }
+TEXT = "tensorflow-text"  # only signatures over text need it
 DEVELOPMENT = ("bench", "docs", "multi30k", "test")  # extras that users do not need
 SECONDS = 0.3  # length per measurement
 SIZES = {"processor": 1024, "GPU": 8192}  # rows and columns of the matrices
@@ -149,9 +150,12 @@ def _missing(package: str, extra: str) -> list[str]:
 
 def _remedy(name: str, extras: dict[str, list[str]]) -> str | None:
     """Return the command that makes a format available; None if it already is."""
-    lacking = [extra for extra in FORMATS[name] if extras.get(extra, [extra])]
+    missing = {extra: set(extras.get(extra, [extra])) for extra in FORMATS[name]}
+    lacking = [extra for extra, packages in missing.items() if packages - {TEXT}]
     if lacking:
         return _install(",".join(lacking))
+    if name == "saved_model" and TEXT in missing["tensorflow"]:
+        return f"export with --no-text, or install {TEXT}"
     if name == "web" and shutil.which("npm") is None:
         return "install Node.js 20 or newer with npm, which builds the page once"
     return None

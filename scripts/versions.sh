@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Pass a sample of the tests with each version of TensorFlow that pyproject.toml allows: the model, its search, a short training,
+# and exports that are read back. Each version has an environment in .versions, made by uv, with a Python that it supports.
+# Arguments are pairs of both versions, such as 2.20.0:3.13. A version that fails does not keep the next from running.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+[ $# -gt 0 ] || set -- 2.20.0:3.12 2.21.0:3.13 2.22.0rc0:3.14
+sample="tests/model/test_transformer.py tests/inference/test_search.py tests/engines/test_engine.py tests/export/test_empty_batches.py
+  tests/export/test_without_text.py"
+# TensorFlow 2.22 has no TensorFlow Text yet, and its release candidate requires a development version of Keras.
+left_out='tensorflow-text ; python_version < "0"
+keras-nightly ; python_version < "0"'
+export TF_CPP_MIN_LOG_LEVEL=3
+results=()
+code=0
+for pair in "$@"; do
+  tensorflow="${pair%:*}"
+  export VIRTUAL_ENV="$PWD/.versions/${pair/:/-}"
+  packages=(--editable ".[tensorflow,litert]" "tensorflow~=$tensorflow" pytest hypothesis)
+  [ -d "$VIRTUAL_ENV" ] || uv venv --quiet --python "${pair#*:}" "$VIRTUAL_ENV"
+  uv pip install --quiet "${packages[@]}" 2> /dev/null || uv pip install --quiet "${packages[@]}" --override /dev/stdin <<< "$left_out"
+  summary="$("$VIRTUAL_ENV/bin/python" -m pytest -q -m "not nightly" $sample | tee /dev/stderr | tail -n 1)" || code=1
+  results+=("$pair: ${summary:-no environment}")
+done
+printf '%s\n' "${results[@]}"
+exit "$code"
