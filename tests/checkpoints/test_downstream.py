@@ -119,7 +119,7 @@ def test_marians_limit_of_a_length_goes_into_every_export(marian_model, tmp_path
     export_to_ctranslate2(run, tmp_path / "ctranslate2", max_length=32, samples=SOURCES[:2])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_multilingual_run_has_its_languages_on_a_device(imported, loaded, tmp_path):
     run, texts = imported("M2M"), [*answers("M2M").texts["sentences"][:6], ""]
     phone = export_to_litert(run, tmp_path / "phone", max_length=48, samples=texts)
@@ -237,7 +237,7 @@ def test_a_multilingual_run_that_went_on_keeps_its_languages(imported, tmp_path)
         assert json.loads((version / "manifest.json").read_text())["languages"] == wanted
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_model_of_marian_goes_back_after_its_training(marian_model, tmp_path):
     """It still begins with zeros, in both toolkits' files; the search is the tuned run's."""
     folder = marian_model("separate")

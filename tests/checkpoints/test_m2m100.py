@@ -42,7 +42,13 @@ SENTENCES = ["a dog", "we see the dog."]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "pair"), [("M2M", ("fr", "en")), ("NLLB", (None, "fra_Latn"))])
+@pytest.mark.parametrize(
+    ("name", "pair"),
+    [
+        ("M2M", ("fr", "en")),
+        pytest.param("NLLB", (None, "fra_Latn"), marks=pytest.mark.nightly),
+    ],
+)
 def test_a_run_translates_between_all_languages_of_its_checkpoint(
     imported, loaded, tmp_path, name, pair
 ):

@@ -15,8 +15,17 @@ from tfformer.run_directory import Run
 from tfformer.special_ids import PAD_ID, START_ID
 
 ANSWERS = json.loads((FIXTURES / "rules.json").read_text(encoding="utf-8"))
-CASES = [(name, number) for name, cases in ANSWERS.items() for number in range(len(cases))]
-QUICK = [("M2M", 8)]  # words, a least length and the penalty
+MODELS = list(ANSWERS)
+
+
+def searches() -> list:
+    """Every setting for every checkpoint; by day each setting has one of the checkpoints."""
+    cases = []
+    for name in MODELS:
+        for number in range(len(ANSWERS[name])):
+            by_day = number % len(MODELS) == MODELS.index(name)
+            cases.append(pytest.param(name, number, marks=[] if by_day else pytest.mark.nightly))
+    return cases
 
 
 def with_rules(name, setting, folder):
@@ -26,10 +35,8 @@ def with_rules(name, setting, folder):
     return import_model(made, folder / "run", **languages(name))
 
 
-@pytest.mark.parametrize(
-    ("name", "number"),
-    [pytest.param(*case, marks=[] if case in QUICK else pytest.mark.slow) for case in CASES],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "number"), searches())
 def test_searches_obey_the_rules_as_transformers_does(tmp_path, name, number):
     """The model gives padding its probability, as Transformers does before the rules."""
     case = ANSWERS[name][number]
@@ -68,7 +75,7 @@ def give_padding_its_probability(model, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["A", "M2M"])
+@pytest.mark.parametrize("name", ["A", pytest.param("M2M", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("format", ["saved_model", "litert", "ctranslate2"])
 def test_every_engine_obeys_the_rules(tmp_path, name, format):
     """The exporter compares greedy and beam search with the run's."""

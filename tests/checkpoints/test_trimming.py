@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pytest
 from sentencepiece import sentencepiece_model_pb2
-from support.marian_checkpoints import checkpoint, edit_json, languages
+from support.marian_checkpoints import checkpoint, each, edit_json, languages
 
 from tfformer.checkpoints.export_model import write_checkpoint
 from tfformer.checkpoints.hugging_face.weights import SAFETENSORS
@@ -21,8 +21,7 @@ from tfformer.special_ids import END_ID, PAD_ID
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*max_length 200$")
 
-NIGHTLY = pytest.param("NLLB", marks=pytest.mark.nightly)
-NAMES = ["A", "C", "M2M", NIGHTLY]  # shared and separate unigram vocabularies; BPE, twice
+NAMES = ["A", "C", "M2M", "NLLB"]  # shared and separate unigram vocabularies; BPE, twice
 LINES = 12  # of the text, so that some pieces are dropped
 
 
@@ -64,7 +63,7 @@ def vocabulary(tokenizer) -> set[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES, by_day=["C"]))
 def test_1000_of_1000_sentences_of_kept_pieces_are_translated_as_before(name, tmp_path, text):
     checkpoint(name, tmp_path)
     whole = imported(name, tmp_path, "whole")
@@ -84,7 +83,7 @@ def test_1000_of_1000_sentences_of_kept_pieces_are_translated_as_before(name, tm
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["A", "NLLB"])
+@pytest.mark.parametrize("name", each(["A", "NLLB"], by_day=["NLLB"]))
 def test_beams_are_equal_if_the_dropped_pieces_are_never_likely(name, tmp_path, text):
     folder = checkpoint(name, tmp_path)
     trimmed = imported(name, tmp_path, "trimmed", text)

@@ -72,10 +72,10 @@ def test_a_static_export_takes_sentences_one_by_one(static_litert, greedy_litert
 
 @pytest.mark.slow
 def test_two_processes_translate_as_one_and_go_on_after_kills(
-    tiny_run, corpus, expected, tmp_path, capsys
+    ctranslate2_export, corpus, expected, tmp_path, capsys
 ):
     output = tmp_path / "out"
-    whole = command(tiny_run, corpus, output, "--workers", 2)
+    whole = command(ctranslate2_export, corpus, output, "--workers", 2)
     process = subprocess.Popen([sys.executable, "-m", "tfformer", *whole])
     end = time.monotonic() + 300
     while not list(output.glob("part-*.en")) and time.monotonic() < end:
@@ -115,10 +115,11 @@ def cmdline(process: str) -> str:
 
 
 @pytest.mark.slow
-def test_a_process_that_dies_is_replaced(tiny_run, corpus, expected, tmp_path):
+def test_a_process_that_dies_is_replaced(ctranslate2_export, corpus, expected, tmp_path):
     deadly = Deadly()
     parts = find_parts(corpus, tmp_path)
-    counts = processes.translate_parts(find_artifact(tiny_run, 1), parts, 1, report=deadly)
+    model = find_artifact(ctranslate2_export, 1)
+    counts = processes.translate_parts(model, parts, 1, report=deadly)
     assert deadly.killed
     assert lines_of(tmp_path) == expected
     assert counts.lines == len(SENTENCES)

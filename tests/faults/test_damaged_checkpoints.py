@@ -110,24 +110,33 @@ def words_of_languages(name: str) -> list[str]:
     return ["--languages", ",".join(pair)] if pair else []
 
 
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory) -> dict[str, dict[str, object]]:
+    """The parts of the run of each whole checkpoint."""
+    folder, found = tmp_path_factory.mktemp("whole"), {}
+    for name, checkpoint in every_kind(folder).items():
+        run = folder / f"run of {name}"
+        words = words_of_languages(name)
+        assert main(["import", str(checkpoint), "--run-dir", str(run), *words]) == 0
+        found[name] = parts(run)
+    return found
+
+
 STATES = {"no digests": None, "a download's": state_by_downloads}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("digests", STATES)
-def test_a_damaged_checkpoint_is_refused_or_imported_as_its_files_say(tmp_path, capsys, digests):
+def test_a_damaged_checkpoint_is_refused_or_imported_as_its_files_say(
+    tmp_path, capsys, expected, digests
+):
     """By the command line, with its exit code."""
     draw, outcomes, stated, wrong = random.Random(27), Counter(), Counter(), []
     folders = every_kind(tmp_path)
     words = {name: words_of_languages(name) for name in folders}
-    expected = {}
-    for name, folder in folders.items():
-        run = tmp_path / f"run of {name}"
-        assert main(["import", str(folder), "--run-dir", str(run), *words[name]]) == 0
-        expected[name] = parts(run)
-        if (state := STATES[digests]) is not None:
+    if (state := STATES[digests]) is not None:
+        for folder in folders.values():
             state(folder)
-    capsys.readouterr()
     for number in range(size("checkpoints", 12)):
         name = draw.choice(sorted(folders))
         copy, run = tmp_path / "copy", tmp_path / "run"

@@ -45,7 +45,7 @@ def test_a_model_that_was_fit_and_loaded_by_keras_translates(tmp_path):
     pairs = [("a b c", "c b a"), ("d e", "e d")] * 8
     sizes = {"num_layers": 1, "d_model": 16, "num_heads": 2, "d_ff": 16}
     model = tfformer.Transformer(tokenizer.vocab_size, tokenizer.vocab_size, **sizes)
-    model.compile("adam", tfformer.SmoothedCrossEntropy())
+    model.compile("adam", tfformer.SmoothedCrossEntropy(), run_eagerly=True)
     model.fit(tfformer.training_dataset(pairs, tokenizer), verbose=0)
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")

@@ -177,14 +177,10 @@ def test_accumulated_gradients_are_those_of_the_whole_batch():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16", "bfloat16"])
-def test_half_precision_learns(policy):
-    """By plain gradient descent.
-
-    In pure bfloat16 Keras' Adam rounds beta_2 to 1 and never moves.
-    """
+def test_pure_half_precision_learns():
+    """By plain gradient descent: Keras' Adam rounds beta_2 to 1 and never moves."""
     optimizer = keras.optimizers.SGD(0.5)
-    losses = fitted(compiled(model(dtype=policy), optimizer=optimizer), epochs=4)
+    losses = fitted(compiled(model(dtype="bfloat16"), optimizer=optimizer), epochs=4)
     assert losses[-1] < losses[0]
 
 

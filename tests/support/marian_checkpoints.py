@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,9 +27,9 @@ NAMES = (*MARIAN, *MULTILINGUAL)
 BY_DAY = ("A", "C", "H", "I", "M2M")
 
 
-def each(names: Iterable[str]) -> list:
-    """The fixtures as parameters of a test; those outside BY_DAY are tested by night."""
-    return [pytest.param(n, marks=[pytest.mark.nightly] * (n not in BY_DAY)) for n in names]
+def each(names: Iterable[str], by_day: Sequence[str] = BY_DAY) -> list:
+    """The fixtures as parameters of a test; those outside `by_day` are tested by night."""
+    return [pytest.param(n, marks=[pytest.mark.nightly] * (n not in by_day)) for n in names]
 
 
 class Answers(NamedTuple):

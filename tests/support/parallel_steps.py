@@ -14,7 +14,7 @@ from tfformer.training.optimizer import new_optimizer
 from tfformer.training.workers import Workers, workers_of
 
 STEPS = 50
-RUNS_ON_DEVICES = [("adam", 1), ("adam", 4), ("muon", 1), ("muon", 2)]
+RUNS_ON_DEVICES = [("muon", 1), ("muon", 3)]  # matrices by Muon, vectors by Adam
 SHAPE = {"num_layers": 1, "d_model": 16, "num_heads": 2, "d_ff": 24, "dropout": 0.0}
 
 
@@ -90,14 +90,14 @@ def main(file: Path, layout: str) -> None:
             worker of TF_CONFIG.
     """
     if layout == "workers":
-        workers = workers_of(config("adam", "multi_worker"))
-        runs = {("adam", 2): workers}
+        workers = workers_of(config("muon", "multi_worker"))
+        runs = {("muon", 2): workers}
     else:
         processor = tf.config.list_physical_devices("CPU")[0]
         most = max(count for _, count in RUNS_ON_DEVICES)
         logical = [tf.config.LogicalDeviceConfiguration()] * most
         tf.config.set_logical_device_configuration(processor, logical)
-        devices = workers_of(config("adam", "mirrored")).devices
+        devices = workers_of(config("muon", "mirrored")).devices
         runs = {run: Workers(devices[: run[1]]) for run in RUNS_ON_DEVICES}
     found = {}
     for (optimizer, count), workers in runs.items():

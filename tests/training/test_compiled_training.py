@@ -63,7 +63,7 @@ def save_losses_of_two_devices(file):
     np.save(file, losses(True, devices, steps=10))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_shards_are_compiled_for_their_devices(tmp_path):
     cache = tmp_path / "cache"
     cache.mkdir()

@@ -34,8 +34,8 @@ def steps(tmp_path_factory) -> dict[str, np.ndarray]:
 
 LAYOUTS = [
     *(("devices", *run) for run in RUNS_ON_DEVICES if run[1] > 1),
-    ("worker0", "adam", 2),
-    ("worker1", "adam", 2),
+    ("worker0", "muon", 2),
+    ("worker1", "muon", 2),
 ]
 
 
@@ -52,7 +52,7 @@ def test_losses_and_weights_are_those_of_one_device(steps, place, optimizer, cou
 
 @pytest.mark.slow
 def test_all_workers_have_the_same_bits(steps):
-    weights = [steps[f"worker{number}_adam_2_weights"] for number in range(2)]
+    weights = [steps[f"worker{number}_muon_2_weights"] for number in range(2)]
     np.testing.assert_array_equal(*weights)
 
 
