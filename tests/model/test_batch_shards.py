@@ -164,11 +164,16 @@ class WithMoreLosses(tfformer.LanguageModel):
         return super().compute_loss(x, y, y_pred, sample_weight, training=training)
 
 
-def reports_with_more_losses(rows, shards, has_weights):
+def reports_with_more_losses(rows, shards, has_weights, run_eagerly):
     """What three steps of plain descent report, and the weights after them."""
     keras.utils.set_random_seed(1)
     model = WithMoreLosses(19, **SHAPE)
-    model.compile(keras.optimizers.SGD(0.1), tfformer.SmoothedCrossEntropy(0.1), jit_compile=False)
+    model.compile(
+        keras.optimizers.SGD(0.1),
+        tfformer.SmoothedCrossEntropy(0.1),
+        run_eagerly=run_eagerly,
+        jit_compile=False,
+    )
     model.shards = shards
     target, labels, _ = batch(rows, 0)
     weights = np.ones_like(labels, np.float32) if has_weights else None
@@ -178,12 +183,16 @@ def reports_with_more_losses(rows, shards, has_weights):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("rows", "shards"), [(8, 1), (8, 2), (7, 3), (1, 2)], ids=["one", "even", "uneven", "empty"]
+    ("rows", "shards", "run_eagerly"),
+    [(8, 1, True), (8, 2, True), (7, 3, False), (1, 2, True)],
+    ids=["one", "even", "uneven", "empty"],
 )
-def test_added_losses_regularisers_and_metrics_of_a_subclass_are_those_of_keras_step(rows, shards):
+def test_added_losses_regularisers_and_metrics_of_a_subclass_are_those_of_keras_step(
+    rows, shards, run_eagerly
+):
     """Without sample weights the step is Keras' own; with weights of 1 it is the same mean."""
-    expected, reference = reports_with_more_losses(rows, 1, has_weights=False)
-    reports, model = reports_with_more_losses(rows, shards, has_weights=True)
+    expected, reference = reports_with_more_losses(rows, 1, False, run_eagerly=True)
+    reports, model = reports_with_more_losses(rows, shards, True, run_eagerly)
     assert [report["seen"] for report in reports] == [rows] * 3
     assert 103 < reports[0]["loss"] < 110
     for report, of_keras in zip(reports, expected, strict=True):
@@ -194,10 +203,7 @@ def test_added_losses_regularisers_and_metrics_of_a_subclass_are_those_of_keras_
 
 @pytest.mark.slow
 def test_a_scaled_loss_is_reported_as_it_is_and_learned_as_it_is():
-    """Half precision in the graph scales the loss against underflow.
-
-    The optimizer scales the gradients back.
-    """
+    """Against underflow in half precision; the optimizer scales the gradients back."""
     reports = []
     for optimizer in (
         keras.optimizers.SGD(0.5),
@@ -205,7 +211,7 @@ def test_a_scaled_loss_is_reported_as_it_is_and_learned_as_it_is():
     ):
         keras.utils.set_random_seed(1)
         model = translator()
-        model.compile(optimizer, tfformer.SmoothedCrossEntropy(), jit_compile=False)
+        model.compile(optimizer, tfformer.SmoothedCrossEntropy(), run_eagerly=True)
         model.shards = 2
         target, labels, weights = batch(6, 0)
         inputs = {"source": tf.constant(target), "target": tf.constant(target)}
@@ -222,7 +228,8 @@ def test_losses_are_means_over_tokens_whatever_the_size_of_the_batches(shards):
     """
     keras.utils.set_random_seed(1)
     model = language_model()
-    model.compile(keras.optimizers.SGD(0.0), tfformer.SmoothedCrossEntropy(0.1))
+    loss = tfformer.SmoothedCrossEntropy(0.1)
+    model.compile(keras.optimizers.SGD(0.0), loss, run_eagerly=True)
     model.shards = shards
     target, labels, weights = batch(12, seed=3)
     expected = float(model.loss(labels, model(target), weights))

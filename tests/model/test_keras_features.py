@@ -154,11 +154,8 @@ def test_swapped_moving_averages_come_back():
 # How it computes
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "options",
-    [{"steps_per_execution": 2}, pytest.param({"jit_compile": True}, marks=pytest.mark.nightly)],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("options", [{"steps_per_execution": 2}, {"jit_compile": True}])
 def test_ways_to_run_learn_the_same(options):
     losses = fitted(compiled(model(dropout=0.0), run_eagerly=False, **options))
     np.testing.assert_allclose(losses, eager_losses(), rtol=1e-4)
