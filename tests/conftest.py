@@ -155,6 +155,22 @@ def train_tiny_run(folder: Path) -> None:
     train(Config.from_dict(recipe), folder / "run")
 
 
+@pytest.fixture(scope="session")
+def translator(tiny_run):
+    """The tiny run's translator, with the graphs of all tests; to be asked, never changed."""
+    from tfformer.inference.translator import Translator
+
+    return Translator.load(tiny_run)
+
+
+@pytest.fixture(scope="session")
+def generator(counting_run):
+    """The generator of the run of counting, with the graphs of all tests."""
+    from tfformer.inference.generator import Generator
+
+    return Generator.load(counting_run)
+
+
 # --- Exports, made once; a version is to be read, never changed -----------------------------------
 
 

@@ -4,7 +4,6 @@ import pytest
 from support.light_install import light
 
 from tfformer.cli.main import main
-from tfformer.inference.translator import Translator
 
 pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed: pip install -e '.[litert]'")
 
@@ -12,11 +11,6 @@ PAGE = (
     '<html lang="en"><body><h1>Good morning.</h1>\n<p>The <b>animal</b> is tired. See '
     '<a href="https://x.org/">https://x.org/</a> &amp; <code>run()</code>.</p></body></html>\n'
 )
-
-
-@pytest.fixture(scope="module")
-def translator(tiny_run):
-    return Translator.load(tiny_run)
 
 
 @pytest.mark.slow

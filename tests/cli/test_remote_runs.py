@@ -8,7 +8,6 @@ import sacrebleu
 from tfformer.cli.main import main
 from tfformer.data.sources import read_pairs
 from tfformer.engines import find_artifact
-from tfformer.inference.translator import Translator
 
 PAIRS = list(read_pairs("phrasebook:valid"))[:20]
 SOURCES, REFERENCES = map(list, zip(*PAIRS, strict=True))
@@ -19,12 +18,6 @@ def remote(tiny_run, object_store) -> str:
     files = (path for path in tiny_run.iterdir() if path.is_file())
     content = {f"runs/tiny/{path.name}": path.read_bytes() for path in files}
     return object_store.bucket("verbs", content) + "/runs/tiny"
-
-
-@pytest.fixture(scope="module")
-def translator(tiny_run) -> Translator:
-    """The translator of the same run in a folder."""
-    return Translator.load(tiny_run)
 
 
 @pytest.fixture

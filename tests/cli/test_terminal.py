@@ -13,7 +13,6 @@ import time
 import pytest
 
 from tfformer.cli.terminal import Progress, output_file, typed_lines
-from tfformer.inference.translator import Translator
 from tfformer.runtime.devices import device_line
 
 
@@ -111,9 +110,9 @@ def test_typing_on_a_terminal_ends(end):
 
 
 @pytest.mark.slow
-def test_translate_answers_line_by_line_on_a_terminal(tiny_run):
+def test_translate_answers_line_by_line_on_a_terminal(tiny_run, translator):
     sentences = ["The animal is tired.", "The man sleeps."]
-    translations = Translator.load(tiny_run).translate(sentences)
+    translations = translator.translate(sentences)
     with on_a_terminal("-m", "tfformer", "translate", str(tiny_run)) as (process, keyboard):
         start = read_until(keyboard, b"> ")
         loading, *lines = start.splitlines()

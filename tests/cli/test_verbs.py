@@ -3,6 +3,7 @@
 The tests cover its output, its exit codes and the files that it leaves alone.
 """
 
+import functools
 import gzip
 import html
 import io
@@ -11,6 +12,7 @@ import math
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +23,6 @@ from tfformer.cli.main import main, program
 from tfformer.data import phrasebook
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.inference import streaming
-from tfformer.inference.generator import Generator
 from tfformer.inference.translator import Translator
 from tfformer.run_directory import Run
 
@@ -36,10 +37,12 @@ def refused(arguments: list, capsys) -> str:
     return errors[0]
 
 
-@pytest.fixture(scope="module")
-def translator(tiny_run) -> Translator:
-    """The run's translator for what a verb must print; each verb loads one of its own."""
-    return Translator.load(tiny_run)
+@pytest.fixture(scope="module", autouse=True)
+def verbs_share_a_translator() -> Iterator[None]:
+    """A verb finds the graphs that the one before has traced."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Translator, "load", functools.cache(Translator.load))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -407,8 +410,7 @@ def test_fine_tuning_needs_no_recipe(tiny_run, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_generate_prints_the_generators_own_texts(counting_run, capsys):
-    generator = Generator.load(counting_run)
+def test_generate_prints_the_generators_own_texts(counting_run, generator, capsys):
     greedy = ["generate", str(counting_run), "--prefix", "two three", "--top-k", "1"]
     assert main(greedy) == 0
     assert capsys.readouterr().out == generator.complete(["two three"])[0].text + "\n"
@@ -418,11 +420,11 @@ def test_generate_prints_the_generators_own_texts(counting_run, capsys):
     assert capsys.readouterr().out.splitlines() == [text for text, _ in expected]
 
 
-def test_evaluate_gives_a_language_models_bits_per_byte(counting_run, capsys):
+def test_evaluate_gives_a_language_models_bits_per_byte(counting_run, generator, capsys):
     text = counting_run.parent / "valid.txt"
     assert main(["evaluate", str(counting_run), "--source", str(text)]) == 0
     line, result = capsys.readouterr().out.splitlines()
-    expected = Generator.load(counting_run).bits_per_byte(text.read_text().splitlines())
+    expected = generator.bits_per_byte(text.read_text().splitlines())
     assert json.loads(result) == {"bits_per_byte": pytest.approx(expected), "sentences": 24}
     assert line == f"{expected:.4f} bits per byte on 24 sentences"
 

@@ -21,7 +21,6 @@ from tfformer.corpora.translation import Counts
 from tfformer.corpora.workers import Worker
 from tfformer.data.sources import read_pairs
 from tfformer.engines import ArtifactError, find_artifact
-from tfformer.inference.translator import Translator
 
 SENTENCES = [source for source, _ in read_pairs("phrasebook:valid")][:60]
 PARTS_OF_A_CLUSTER = 30
@@ -38,8 +37,8 @@ def corpus(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def expected(tiny_run):
-    return Translator.load(tiny_run).translate(SENTENCES, beam_size=1)
+def expected(translator):
+    return translator.translate(SENTENCES, beam_size=1)
 
 
 def lines_of(folder: Path) -> list[str]:
@@ -54,12 +53,12 @@ def command(run, corpus, output, *options) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("format", ["saved_model", "ctranslate2"])
-def test_an_export_translates_as_its_run(tiny_run, expected, request, format):
+def test_an_export_translates_as_its_run(translator, expected, request, format):
     """tests/engines asks the same of LiteRT."""
     version = request.getfixturevalue(f"{format}_export")
     engine = find_artifact(version, 1).open(threads=1)
     assert engine.translate(SENTENCES) == expected
-    assert engine.max_tokens == Translator.load(tiny_run).max_length - 1
+    assert engine.max_tokens == translator.max_length - 1
 
 
 @pytest.mark.nightly

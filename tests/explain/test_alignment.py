@@ -20,12 +20,6 @@ from tfformer.explain.alignment import (
     pharaoh,
 )
 from tfformer.explain.attention import AttentionMaps, attention
-from tfformer.inference.translator import Translator
-
-
-@pytest.fixture(scope="module")
-def translator(tiny_run) -> Translator:
-    return Translator.load(tiny_run)
 
 
 def test_words_are_aligned_to_what_looks_at_them_most_in_the_mean_of_the_heads(

@@ -21,7 +21,6 @@ from tfformer.cli.main import main
 from tfformer.data.sources import read_pairs
 from tfformer.export.ctranslate2 import writer
 from tfformer.export.pipeline import export_model
-from tfformer.inference.translator import Translator
 from tfformer.special_ids import END_ID, START_ID
 
 pytestmark = pytest.mark.slow  # an export is read back in another process
@@ -80,11 +79,6 @@ def ask(program, *arguments, about):
 @pytest.fixture(scope="module")
 def version(ctranslate2_export):
     return ctranslate2_export
-
-
-@pytest.fixture(scope="module")
-def translator(tiny_run):
-    return Translator.load(tiny_run)
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])

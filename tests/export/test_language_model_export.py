@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from tfformer.export.pipeline import export_model
 from tfformer.export.saved_model.writer import signatures
-from tfformer.inference.generator import Generator
 
 pytestmark = pytest.mark.slow  # an export is read back in another process
 
@@ -21,11 +20,6 @@ TEXTS = ["three four", "", "seven", "one two three", "  ", "two two two"]
 @pytest.fixture(scope="module")
 def version(language_model_export):
     return language_model_export
-
-
-@pytest.fixture(scope="module")
-def generator(counting_run) -> Generator:
-    return Generator.load(counting_run)
 
 
 @pytest.fixture(scope="module")

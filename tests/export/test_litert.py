@@ -27,18 +27,12 @@ from tfformer.engines import open_engine
 from tfformer.export.litert import passes
 from tfformer.export.litert import writer as litert_writer
 from tfformer.export.pipeline import export_model
-from tfformer.inference.translator import Translator
 
 pytestmark = pytest.mark.slow  # an export is read back in another process
 
 pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed: pip install -e '.[litert]'")
 
 SAMPLE = Path(__file__).parents[2] / "export" / "on_device" / "sample.py"
-
-
-@pytest.fixture(scope="module")
-def translator(tiny_run):
-    return Translator.load(tiny_run)
 
 
 @pytest.fixture(scope="module")

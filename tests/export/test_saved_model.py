@@ -31,7 +31,6 @@ from tfformer.export.manifest import EXAMPLES, NO_LICENCE, model_card, right_exa
 from tfformer.export.parity import ask
 from tfformer.export.pipeline import export_model
 from tfformer.export.saved_model import writer
-from tfformer.inference.translator import Translator
 from tfformer.special_ids import END_ID, START_ID
 from tfformer.storage.manifest import write_manifest
 
@@ -73,11 +72,6 @@ for name, (signature, inputs) in json.load(sys.stdin).items():
 assert "tfformer" not in sys.modules
 print(json.dumps(answers))
 """
-
-
-@pytest.fixture(scope="module")
-def translator(tiny_run):
-    return Translator.load(tiny_run)
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,6 @@ from tfformer.engines import open_engine
 from tfformer.engines.litert import IdSearch
 from tfformer.export import web
 from tfformer.export.pipeline import export_model
-from tfformer.inference.translator import Translator
 from tfformer.runtime.steps import Steps
 from tfformer.special_ids import END_ID
 
@@ -56,10 +55,9 @@ def ids_in_python(page, sentences):
 
 
 @pytest.mark.slow
-def test_the_browser_gives_the_tokens_of_python(page, tiny_run):
+def test_the_browser_gives_the_tokens_of_python(page, translator):
     found = browse(page, [*SENTENCES, "", "The dog " * 60])
     assert found["state"] == "Ready."
-    translator = Translator.load(tiny_run)
     expected = ids_in_python(page, SENTENCES)
     *translations, blank, long = found["translations"]
     assert [translation["ids"] for translation in translations] == expected

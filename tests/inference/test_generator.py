@@ -19,11 +19,6 @@ NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine
 
 
 @pytest.fixture(scope="module")
-def generator(counting_run) -> Generator:
-    return Generator.load(counting_run)
-
-
-@pytest.fixture(scope="module")
 def lines(counting_run) -> list[str]:
     return (counting_run.parent / "valid.txt").read_text().splitlines()
 

@@ -97,14 +97,14 @@ def test_a_keras_model_is_exported(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tokenizer", ["13a", "char"])
-def test_an_evaluator_measures_bleu_as_the_recipe_says(tiny_run, tokenizer):
+def test_an_evaluator_measures_bleu_as_the_recipe_says(tiny_run, translator, tokenizer):
     run = Run.open(tiny_run)
     training = run.config.training.replace(bleu_tokenizer=tokenizer)
     config = run.config.replace(training=training)
     rows = [(pair.source, pair.target) for pair in phrasebook.pairs("test")[:8]]
     measured = Translator.of(run).measure(rows, config)
     sources, targets = (list(side) for side in zip(*rows, strict=True))
-    texts = Translator.load(tiny_run).translate(sources, beam_size=1)
+    texts = translator.translate(sources, beam_size=1)
     bleu = sacrebleu.corpus_bleu(texts, [targets], tokenize=tokenizer).score
     assert measured.figures["val_bleu"] == pytest.approx(bleu)
     assert measured.samples == [f"{sources[n]}\n\n> {texts[n]}" for n in range(0, 8, 2)]

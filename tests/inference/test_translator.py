@@ -15,11 +15,6 @@ from tfformer.special_ids import END_ID, START_ID
 
 
 @pytest.fixture(scope="module")
-def translator(tiny_run) -> Translator:
-    return Translator.load(tiny_run)
-
-
-@pytest.fixture(scope="module")
 def sentences() -> list[str]:
     return [pair.source for pair in phrasebook.pairs("test")[:40]]
 

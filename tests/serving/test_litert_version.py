@@ -10,7 +10,6 @@ from support.served_texts import client_of
 from support.servers import save_scripted_model
 
 from tfformer.cli.main import main
-from tfformer.inference.translator import Translator
 from tfformer.serving.application import application
 from tfformer.serving.request_queue import RequestQueue
 from tfformer.serving.served_models import ServedModel, ServedModels
@@ -18,11 +17,6 @@ from tfformer.serving.served_models import ServedModel, ServedModels
 pytestmark = pytest.mark.slow  # an export is read back in another process
 
 pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed: pip install -e '.[litert]'")
-
-
-@pytest.fixture(scope="module")
-def translator(tiny_run):
-    return Translator.load(tiny_run)
 
 
 @pytest.fixture(scope="module", params=["dynamic", "static"])

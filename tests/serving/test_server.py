@@ -22,7 +22,6 @@ from tfformer.cli.main import main
 from tfformer.data.sources import read_pairs
 from tfformer.engines import Signature, TensorSpec
 from tfformer.explain.alignment import nearest_targets
-from tfformer.inference.translator import Translator
 from tfformer.serving import request_queue as batching
 from tfformer.serving import server as serving
 from tfformer.serving.apis import fields, tf_serving
@@ -58,8 +57,7 @@ def predictions(server, sentences: list[str], with_beam: bool) -> list[tuple[str
 
 
 @pytest.mark.slow
-def test_a_served_run_gives_the_translators_own(tiny_run):
-    translator = Translator.load(tiny_run)
+def test_a_served_run_gives_the_translators_own(tiny_run, translator):
     with served(f"echo={tiny_run}") as server:
         for beam in (1, translator.decoding.beam_size):
             expected = [best for best, *_ in translator.n_best(SENTENCES, beam)]
