@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, settings
 patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # on busy machines
 settings.register_profile("ci", derandomize=True, max_examples=60, **patient)
 settings.register_profile("here", **patient)
-settings.register_profile("nightly", max_examples=2_000, **patient)
+settings.register_profile("nightly", max_examples=500, **patient)
 usual = "ci" if os.environ.get("CI") else "here"
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", usual))
 

@@ -23,18 +23,16 @@ Translate = Callable[[Sequence[str]], list[str]]
 SENTENCES = [source for source, _ in itertools.islice(read_pairs("phrasebook:test"), 500)]
 
 
-def keras_model(run: Path, folder: Path) -> Translate:
-    translator = Translator.load(run)
+def keras_model(translator: Translator, folder: Path) -> Translate:
     return lambda texts: translator.translate(texts, beam_size=1)
 
 
-def beam_search(run: Path, folder: Path) -> Translate:
-    translator = Translator.load(run)
+def beam_search(translator: Translator, folder: Path) -> Translate:
     return lambda texts: translator.translate(texts, beam_size=3)
 
 
-def saved_model(run: Path, folder: Path) -> Translate:
-    saved_model_writer.write(folder, Translator.load(run), "float32", with_text=True)
+def saved_model(translator: Translator, folder: Path) -> Translate:
+    saved_model_writer.write(folder, translator, "float32", with_text=True)
     loaded = tf.saved_model.load(str(folder))
 
     def translate(texts: Sequence[str]) -> list[str]:
@@ -44,10 +42,9 @@ def saved_model(run: Path, folder: Path) -> Translate:
     return translate
 
 
-def litert(run: Path, folder: Path) -> Translate:
+def litert(own: Translator, folder: Path) -> Translate:
     from ai_edge_litert.interpreter import Interpreter
 
-    own = Translator.load(run)
     translator = own.with_search(own.decoding.replace(beam_size=1))
     litert_writer.write(folder / "model.tflite", translator, "none", static=False)
     interpreter = Interpreter(model_path=str(folder / "model.tflite"))
@@ -65,10 +62,9 @@ def litert(run: Path, folder: Path) -> Translate:
     return translate
 
 
-def ctranslate2(run: Path, folder: Path) -> Translate:
+def ctranslate2(own: Translator, folder: Path) -> Translate:
     import ctranslate2
 
-    own = Translator.load(run)
     ctranslate2_writer.write(folder, own.model, own.tokenizers, own.max_length)
     engine = ctranslate2.Translator(str(folder), device="cpu", intra_threads=1)
     source = own.tokenizers.source
@@ -83,7 +79,7 @@ def ctranslate2(run: Path, folder: Path) -> Translate:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", [keras_model, beam_search, saved_model, litert, ctranslate2])
-def test_a_text_alone_is_translated_as_in_any_batch(tiny_run, tmp_path, engine):
+def test_a_text_alone_is_translated_as_in_any_batch(translator, tmp_path, engine):
     """Batches are drawn again and again from texts that were translated alone before."""
     if engine in (saved_model, litert) and not size("texts", 0):
         pytest.skip("only scripts/faults.sh tries every engine; tests/export have a batch of each")
@@ -92,7 +88,7 @@ def test_a_text_alone_is_translated_as_in_any_batch(tiny_run, tmp_path, engine):
     distinct += [text(draw).replace("\n", " ") for _ in range(len(distinct) // 4)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a text was truncated
-        translate = engine(tiny_run, tmp_path)
+        translate = engine(translator, tmp_path)
         alone = {one: translate([one])[0] for one in distinct}
         compared, different = 0, []
         while compared < wanted:
