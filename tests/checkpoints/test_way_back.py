@@ -308,15 +308,6 @@ def change(path, variable, row, values):
     run.save_weights(model)
 
 
-@pytest.mark.parametrize("write", [export_to_hugging_face, export_to_marian])
-def test_an_unfinished_run_has_no_way_back(imported, tmp_path, write):
-    run = shutil.copytree(imported("A"), tmp_path / "run")
-    (run / "result.json").unlink()
-    with pytest.raises(ValueError, match=r"is not finished: it has no result\.json"):
-        write(run, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.parametrize("name", each(MARIAN))
 def test_a_hugging_face_checkpoint_comes_back_bit_equal(imported, tmp_path, name):
     version = export_to_hugging_face(imported(name), tmp_path)

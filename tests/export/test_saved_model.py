@@ -541,7 +541,7 @@ def test_an_artefact_that_translates_differently_is_not_kept(tiny_run, tmp_path,
 def test_an_unfinished_run_is_not_exported(tiny_run, tmp_path):
     shutil.copytree(tiny_run, tmp_path / "run")
     (tmp_path / "run" / "result.json").unlink()
-    for format in ("saved_model", "ctranslate2"):
+    for format in ("saved_model", "ctranslate2", "hugging_face", "marian"):
         with pytest.raises(
             ValueError, match=r"not finished: it has no result\.json; continue with"
         ):

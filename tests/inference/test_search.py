@@ -126,16 +126,6 @@ def test_greedy_score_is_the_sum_of_the_tokens_log_probabilities():
     np.testing.assert_allclose(found.scores, [[2 * log_prob], [3 * log_prob]], rtol=1e-5)
 
 
-def test_greedy_takes_the_likeliest_token_after_its_own_prefix():
-    tree = Tree(sentences=5, vocab_size=6, depth=4)
-    found = greedy_search(tree, tree.state(range(5)), tf.fill([5], 4))
-    for sentence in range(5):
-        ids = []
-        while len(ids) < 4 and END_ID not in ids:
-            ids.append(int(tree.log_probs(sentence, ids).argmax()))
-        assert_same_n_best(n_best(found, sentence), [(ids, tree.log_prob(sentence, ids))])
-
-
 def test_first_step_is_given_the_start_token_and_step_zero():
     seen = []
 
@@ -434,48 +424,6 @@ def test_a_sentence_is_the_same_alone_in_a_batch_in_any_order_and_beside_longer_
         assert_same_n_best(
             n_best(tree.search(range(6), longer, beam_size), sentence), alone[sentence]
         )
-
-
-def longest(hypotheses):
-    return max(len(ids) for ids, _ in hypotheses)
-
-
-def test_finished_beams_never_change():
-    """A sentence that has all its hypotheses before its limit is done.
-
-    It has the same ones under any longer limit.
-    """
-    tree = Tree(sentences=30, vocab_size=5, depth=5, seed=5, scale=2)
-    tree.logits[:, :, END_ID] += 2
-    short, long = (tree.search(range(30), [limit] * 30, beam_size=2) for limit in (3, 5))
-    early = [s for s in range(30) if longest(n_best(short, s)) < 3]
-    assert len(early) >= 10
-    for sentence in early:
-        assert_same_n_best(n_best(long, sentence), n_best(short, sentence))
-
-
-def test_nothing_follows_the_end_token():
-    tree = Tree(sentences=30, vocab_size=5, depth=5, seed=5)
-    found = tree.search(range(30), [5, 4, 3] * 10, beam_size=3)
-    for ids, length in zip(
-        np.asarray(found.ids).reshape(-1, 5), np.asarray(found.lengths).ravel(), strict=True
-    ):
-        assert END_ID not in ids[: length - 1]
-        assert not ids[length:].any()
-
-
-@pytest.mark.parametrize("beam_size", [2, 3, 6])
-def test_n_best_is_sorted_distinct_and_scored_by_the_table(beam_size):
-    tree = Tree(sentences=10, vocab_size=5, depth=5, seed=6)
-    found = tree.search(range(10), [5, 4] * 5, beam_size)
-    for sentence in range(10):
-        hypotheses = n_best(found, sentence)
-        assert len(hypotheses) == beam_size
-        assert len({tuple(ids) for ids, _ in hypotheses}) == beam_size
-        scores = [score for _, score in hypotheses]
-        assert scores == sorted(scores, reverse=True)
-        expected = [tree.log_prob(sentence, ids) / penalty(len(ids), 0.6) for ids, _ in hypotheses]
-        np.testing.assert_allclose(scores, expected, rtol=1e-5)
 
 
 def test_places_that_no_sequence_fills_are_marked_empty():

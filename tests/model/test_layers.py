@@ -25,7 +25,7 @@ from tfformer.model.feed_forward import FeedForward
 from tfformer.model.layers import DecoderLayer, EncoderLayer, Residual
 from tfformer.model.marian import MarianDecoderLayer, ZeroStartEmbedding
 from tfformer.model.masks import look_ahead_mask, padding_mask
-from tfformer.model.positions import PositionalEncoding, positional_encoding
+from tfformer.model.positions import PositionalEncoding
 from tfformer.special_ids import START_ID
 
 D, HEADS, D_FF = 12, 3, 20
@@ -64,15 +64,6 @@ def test_positions_are_added_to_every_sentence():
     encoded = PositionalEncoding(D)(tf.constant(TARGET), position=2)
     np.testing.assert_allclose(
         encoded, TARGET + numpy_positions([2, 3, 4, 5], D), rtol=1e-5, atol=1e-6
-    )
-
-
-def test_both_layouts_hold_the_same_numbers():
-    interleaved, halves = (
-        positional_encoding(tf.range(9), 8, layout) for layout in ("interleaved", "halves")
-    )
-    np.testing.assert_array_equal(
-        tf.concat([interleaved[:, 0::2], interleaved[:, 1::2]], axis=1), halves
     )
 
 
