@@ -15,17 +15,8 @@ from tfformer.run_directory import Run
 from tfformer.special_ids import PAD_ID, START_ID
 
 ANSWERS = json.loads((FIXTURES / "rules.json").read_text(encoding="utf-8"))
-MODELS = list(ANSWERS)
-
-
-def searches() -> list:
-    """Every setting for every checkpoint; by day each setting has one of the checkpoints."""
-    cases = []
-    for name in MODELS:
-        for number in range(len(ANSWERS[name])):
-            by_day = number % len(MODELS) == MODELS.index(name)
-            cases.append(pytest.param(name, number, marks=[] if by_day else pytest.mark.nightly))
-    return cases
+CASES = [(name, number) for name, cases in ANSWERS.items() for number in range(len(cases))]
+BY_DAY = [("B", 1), ("A", 3), ("M2M", 5), ("B", 7), ("M2M", 8)]  # n-grams, penalty, length, words
 
 
 def with_rules(name, setting, folder):
@@ -36,7 +27,10 @@ def with_rules(name, setting, folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "number"), searches())
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [pytest.param(*case, marks=[pytest.mark.nightly] * (case not in BY_DAY)) for case in CASES],
+)
 def test_searches_obey_the_rules_as_transformers_does(tmp_path, name, number):
     """The model gives padding its probability, as Transformers does before the rules."""
     case = ANSWERS[name][number]
