@@ -32,8 +32,8 @@ pytest.register_assert_rewrite("support.browser", "support.servers")
 gc.set_threshold(50_000)
 
 LONGEST = (
-    *("test_train", "test_web_page", "test_saved_model", "test_file_operations"),
-    *("test_downstream", "test_litert", "test_strategies", "test_language_model_export"),
+    *("test_train", "test_saved_model", "test_file_operations", "test_litert"),
+    *("test_strategies", "test_web_page", "test_downstream", "test_rules"),
 )
 
 
