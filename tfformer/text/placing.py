@@ -75,7 +75,8 @@ MARKS = "".join(c for c in map(chr, range(0x300, 0x3100)) if unicodedata.categor
 LETTER = rf"(?:[^\W{NO_SPACES}][{MARKS}]*)"
 # A word, a character of a script without spaces, or a sign. "Don't", "E-Mail", "3.50" are words.
 TOKEN = re.compile(
-    rf"{LETTER}+(?:(?:['’\u2010\u2011-]|(?<=\d)[.,:/](?=\d))(?={LETTER}){LETTER}+)*|\S[{MARKS}]*"
+    rf"{LETTER}+(?:(?:['’\u2010\u2011-]|(?<=\d)[.,:/](?=\d))(?={LETTER}){LETTER}+)*"
+    rf"|\S[{MARKS}]*(?:(?<=[\u1039\u17d2])\S[{MARKS}]*)*"  # stacked consonants of Burmese and Khmer
 )
 SEPARATOR = re.compile(r"(?<=\d)[.,](?=\d)")  # of a number, which languages write differently
 GLUE = re.compile(rf"(?![{UNSPACED}])[\w'’/\u2010\u2011-]")  # ties a word to the copy beside it

@@ -33,17 +33,20 @@ NO_BEGINNING = re.compile(r"[,;:、，；：。．！？）)」』”’]")  # U
 BEFORE_NUMBER = re.compile(
     r"(?:^|[\s(\[])(?:vols?|figs?|eqs?|nos?|nrs?|pp?|chap|ch|secs?|sect|arts?|tabs?|app|ed|paras?|pts?"
     r"|thm|lem|prop|def|cor|ex|eqns?|refs?|approx|max|ca|cf|bd|abb|kap|cap|pág|núm"
-    r"|lat|long|ff|sp|st|v|рис|табл|гл|стр|пп|ст)\.\s*$",
+    r"|lat|long|ff|sp|st|v|pagg?|núms?|blz|afb|str|č|рис|табл|гл|стр|пп|ст)\.\s*$",
     re.IGNORECASE,
 )
-ORDINAL = re.compile(r"(?:^|\s)\d{1,3}\.\s+$")
+NUMBER = re.compile(r"\d|[IVXLC]{2,}\b")
+# An ordinal or the end of an abbreviation: before a small letter, as in "J.-C. est né".
+BEFORE_SMALL = re.compile(r"(?:^|[\s.\u2010\u2011-])(?:\d{1,3}|[^\W\d_])\.\s+$")
 WITHIN = {
     "fr": re.compile(r"(?:^|[\s(«\"'’])(?:MM?|Mmes?|Mlles?|Mgr|Dr|Pr|St|Ste|Me)\.\s+$"),
+    "nl": re.compile(r"(?:^|[\s(„\"])(?:[Dd]hr|[Mm]evr|[Dd]rs|[Ii]r|[Dd]s)\.\s+$"),
     "de": re.compile(
         r"(?:^|[\s(„\"])(?:d(?:er|ie|as|em|en|es)|[ivz]m|[abv]om|am|beim|zum|zur|ein(?:e[mnrs]?)?"
         r"|[mdsk]ein(?:e[mnrs]?)?|ihr(?:e[mnrs]?)?|unse?re?[mnrs]?|eue?re?[mnrs]?"
         r"|(?:dies|jen|welch|jed)e[mnrs]?|als|wurden?|bis|ab|seit|vor|nach|und)"
-        r" \d{1,3}\.\s+$",
+        r" \d{1,3}\.\s+$|(?:^|[\s(„\"])(?:Fa|Hrn?|Frl?|St|Dipl|Hl)\.\s+$",
         re.IGNORECASE,
     ),
 }
@@ -185,11 +188,12 @@ def _sentences(line: str, start: int, language: str) -> Iterator[str]:
 def _goes_on(before: str, behind: str, within: re.Pattern[str] | None) -> bool:
     """Whether a text that sentencex has cut is one sentence."""
     end = before[-40:]
-    if NO_BEGINNING.match(behind) or (end[-1] == "." and behind[0].isalnum()):
+    is_glued = end[-1] == "." and (behind[0].isalnum() or behind[0] == "-")
+    if is_glued or NO_BEGINNING.match(behind):
         return True
-    if behind[0].islower() and ORDINAL.search(end):
+    if behind[0].islower() and BEFORE_SMALL.search(end):
         return True
-    if behind[0].isdigit() and BEFORE_NUMBER.search(end):
+    if NUMBER.match(behind) and BEFORE_NUMBER.search(end):
         return True
     return within is not None and within.search(end) is not None
 
