@@ -11,6 +11,7 @@ from support.keras_hub_models import LENGTH, bart, greedy_pieces, t5, texts
 
 import tfformer
 from tfformer.data.encoding import pad
+from tfformer.data.piece_tokenizer import load_tokenizer
 from tfformer.engines import open_engine
 from tfformer.inference.beam_search import length_penalty
 from tfformer.inference.graphs import translate_ids
@@ -108,7 +109,7 @@ def test_an_instruction_stands_before_each_source(pair):
     assert german.encode([" "]).ids == [[]]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_example_of_the_page_writes_artifacts_that_take_text(tmp_path, monkeypatch):
     """With a small model in place of the one that it downloads."""
     monkeypatch.chdir(tmp_path)
@@ -162,6 +163,13 @@ def test_a_translator_of_keras_hub_is_no_run_and_no_checkpoint(pair, tmp_path):
         translator.export(tmp_path, "ctranslate2")
     with pytest.raises(ValueError, match="save_to_preset"):
         translator.save(tmp_path / "run")
+
+
+def test_a_damaged_byte_pair_vocabulary_is_refused_by_its_path(tmp_path):
+    path = tmp_path / "tokenizer.model"
+    path.write_text('{"model"')
+    with pytest.raises(ValueError, match=r"tokenizer\.model: no vocabulary of `tokenizers`"):
+        load_tokenizer(path)
 
 
 def test_without_keras_hub_the_error_names_the_extra(monkeypatch):

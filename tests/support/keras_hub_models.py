@@ -33,6 +33,7 @@ def t5(seed=1, **settings) -> models.T5Seq2SeqLM:
         sentence_iterator=iter(texts()),
         model_writer=model,
         vocab_size=200,
+        model_type="bpe",  # which has no ties, as the repetitions of random models would have
         pad_id=0,
         eos_id=1,
         unk_id=2,

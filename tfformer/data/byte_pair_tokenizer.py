@@ -33,7 +33,10 @@ class BytePairTokenizer(Tokenizer):
         import tokenizers
 
         self.model = model
-        self._tokenizer = tokenizers.Tokenizer.from_str(model.decode())
+        try:
+            self._tokenizer = tokenizers.Tokenizer.from_str(model.decode())
+        except Exception as error:  # the library has no class of errors
+            raise ValueError(f"no vocabulary of `tokenizers` ({error}); copy it again") from None
         begin = self._tokenizer.encode("").ids
         self.prefix_id = begin[0] if begin else None
 
