@@ -96,6 +96,7 @@ def test_the_score_of_a_beam_is_that_of_the_whole_forward_pass_of_keras_hub(pair
         assert score == pytest.approx(expected, abs=1e-3)
 
 
+@pytest.mark.nightly
 def test_samples_follow_the_seed(pair):
     _, translator = pair
     first, again, other = (translator.sample(texts()[:4], seed=seed) for seed in (1, 1, 2))
