@@ -442,17 +442,17 @@ def test_evaluate_measures_a_language_model_on_a_text_by_its_name(
 
 def test_verbs_refuse_a_run_of_the_other_kind(tiny_run, counting_run, tmp_path, capsys):
     text = counting_run.parent / "valid.txt"
-    assert "holds a language model, for `tfformer generate`" in refused(
+    assert "contains a language model, for `tfformer generate`" in refused(
         ["translate", counting_run], capsys
     )
-    assert "holds a translation model, for `tfformer translate`" in refused(
+    assert "contains a translation model, for `tfformer translate`" in refused(
         ["generate", tiny_run], capsys
     )
     for verb in (
         ["attention", counting_run, "one", "--output", tmp_path / "f.png"],
         ["score", counting_run, "--source", text, "--target", text],
     ):
-        assert "holds a language model, for `tfformer generate`" in refused(verb, capsys)
+        assert "contains a language model, for `tfformer generate`" in refused(verb, capsys)
     both = ["--source", text, "--reference", text]
     assert "is a language model and does not accept --reference" in refused(
         ["evaluate", counting_run, *both], capsys

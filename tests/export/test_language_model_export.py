@@ -110,7 +110,7 @@ def test_what_a_language_model_has_not_is_refused(counting_run, tmp_path):
         export_model(counting_run, tmp_path / "models", beam_size=2)
     with pytest.raises(
         ValueError,
-        match="holds a language model, for `tfformer generate`; this needs a translation",
+        match="contains a language model, for `tfformer generate`; this requires a translation",
     ):
         export_model(counting_run, tmp_path / "models", "ctranslate2")
     assert not (tmp_path / "models").exists()
