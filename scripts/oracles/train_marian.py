@@ -1,4 +1,4 @@
-"""Trains a small model with Marian itself, of one of five shapes.
+"""Trains a small model with Marian itself, of one of six shapes.
 
 The text is two files.
 
@@ -19,11 +19,13 @@ PRE = {
     "transformer_postprocess": "da",
     "transformer_postprocess_top": "n",
 }
+SSRU = {"transformer_decoder_autoreg": "rnn", "dec_cell": "ssru", "enc_depth": 6}
 SHARED = {"tied_embeddings_all": True}
 SHAPES = {  # name -> options; those without one matrix for all have two vocabularies
     "post-swish-shared": {"transformer_ffn_activation": "swish"} | SHARED,
     "post-relu-shared": {"transformer_ffn_activation": "relu"} | SHARED,
     "post-relu-separate": {"transformer_ffn_activation": "relu"},
+    "ssru-relu-shared": {"transformer_ffn_activation": "relu"} | SHARED | SSRU,
     "pre-relu-shared": {"transformer_ffn_activation": "relu"} | SHARED | PRE,
     "pre-swish-tied": {"transformer_ffn_activation": "swish", "tied_embeddings": True} | PRE,
 }
