@@ -19,18 +19,19 @@ import pytest
 import sacrebleu
 import tensorflow as tf
 from support.litert_samples import SENTENCES, run_signature
-from tensorflow.lite.python import schema_py_generated as schema
-from tensorflow.lite.tools import flatbuffer_utils
 
 from tfformer.data.sources import read_pairs
 from tfformer.engines import open_engine
-from tfformer.export.litert import passes
-from tfformer.export.litert import writer as litert_writer
 from tfformer.export.pipeline import export_model
 
 pytestmark = pytest.mark.slow  # an export is read back in another process
 
-pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed: pip install -e '.[litert]'")
+missing = "LiteRT is not installed: pip install -e '.[litert]'"
+flatbuffer_utils = pytest.importorskip("ai_edge_litert.tools.flatbuffer_utils", reason=missing)
+passes = pytest.importorskip("tfformer.export.litert.passes")
+litert_writer = pytest.importorskip("tfformer.export.litert.writer")
+converter = pytest.importorskip("tfformer.export.litert.converter")
+schema = passes.schema
 
 SAMPLE = Path(__file__).parents[2] / "export" / "on_device" / "sample.py"
 
@@ -279,3 +280,14 @@ def test_without_litert_the_error_names_the_extra(tiny_run, tmp_path, monkeypatc
     )
     with pytest.raises(ValueError, match=r"pip install -e '\.\[litert\]'"):
         export_model(tiny_run, tmp_path / "models", "litert")
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [("kill -SEGV $$", "SIGSEGV"), ("echo 'KeyError: x' >&2; exit 1", "KeyError: x")],
+)
+def test_a_converter_that_fails_is_one_line(program, reason, tmp_path, monkeypatch):
+    monkeypatch.setattr(converter, "PROGRAM", ["sh", "-c", program])
+    with pytest.raises(ValueError, match=f"LiteRT's converter failed: {reason}; "):
+        converter.convert(lambda folder: None, [], "none", tmp_path / "file")
+    assert list(tmp_path.iterdir()) == []

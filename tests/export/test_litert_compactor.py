@@ -8,12 +8,11 @@ import copy
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.lite.python import schema_py_generated as schema
-from tensorflow.lite.tools import flatbuffer_utils
 
-from tfformer.export.litert import passes
-
-pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed: pip install -e '.[litert]'")
+missing = "LiteRT is not installed: pip install -e '.[litert]'"
+flatbuffer_utils = pytest.importorskip("ai_edge_litert.tools.flatbuffer_utils", reason=missing)
+passes = pytest.importorskip("tfformer.export.litert.passes")
+schema = passes.schema
 
 TABLE = np.random.default_rng(1).normal(size=(64, 32)).astype(np.float32)
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -62,12 +63,24 @@ def ask(folder: Path, requests: Sequence[tuple[str, Inputs]]) -> list[list[Outpu
         cwd=CHECKOUT,
     )
     if done.returncode:
-        raise _refusal((done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1])
+        raise _refusal(reason(done.returncode, done.stderr))
     last = done.stdout.strip().rpartition("\n")[2]
     try:
         return json.loads(last)
     except ValueError:
         raise _refusal(f"its last line is not an answer: {last[:100]!r}") from None
+
+
+def reason(code: int, errors: str) -> str:
+    r"""Return why a process failed: the last line of its errors, or the signal that ended it.
+
+    Example:
+        >>> reason(-11, "Segmentation fault"), reason(1, "Traceback\nOSError: no space")
+        ('SIGSEGV', 'OSError: no space')
+    """
+    if code < 0:
+        return signal.Signals(-code).name
+    return (errors.strip() or f"exit code {code}").splitlines()[-1]
 
 
 def _refusal(reason: str) -> ValueError:

@@ -1,6 +1,6 @@
 """Passes between LiteRT's converter and the file: builtin operators, int8 weights, smaller size.
 
-Each pass changes a model in place; `writer.write` calls the passes in this order.
+Each pass changes a model in place; `converter` calls the passes in this order.
 """
 
 import hashlib
@@ -8,7 +8,7 @@ from typing import Any
 
 import flatbuffers
 import numpy as np
-from tensorflow.lite.python import schema_py_generated as schema
+from ai_edge_litert import schema_py_generated as schema
 
 BUILTINS = schema.BuiltinOperator
 # Name of a function in the graph -> LiteRT's builtin operator.

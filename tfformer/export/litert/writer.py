@@ -6,16 +6,15 @@ widths, which share the weights, so all its shapes are fixed and a short sentenc
 much as a long one. Shape letters: B sentences, S source tokens, T target tokens, N beams.
 """
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.lite.python import schema_py_generated as schema
-from tensorflow.lite.tools import flatbuffer_utils
+from ai_edge_litert import schema_py_generated as schema
+from ai_edge_litert.tools import flatbuffer_utils
 
-from tfformer.export.litert import passes
+from tfformer.export.litert.converter import convert
 from tfformer.export.saved_model.signatures import Functions
 from tfformer.inference.graphs import source_ids, translate_ids
 from tfformer.inference.search import Hypotheses
@@ -37,21 +36,12 @@ def write(path: Path, translator: TextModel, quantize: str, static: bool) -> Non
     holder = tf.Module()
     holder.weights = [weight.value for weight in translator.model.weights]
     functions = _functions(translator, static)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        tf.saved_model.save(
-            holder, folder, signatures=functions
-        )  # without the trackable object LiteRT would not find the weights
-        converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(functions))
-        converter.allow_custom_ops = True  # placeholders for LiteRT's and TF Text's operators
-        if quantize == "float16":
-            converter.optimizations = [tf.lite.Optimize.DEFAULT]
-            converter.target_spec.supported_types = [tf.float16]
-        model = flatbuffer_utils.convert_bytearray_to_object(converter.convert())
-    passes.use_builtins(model)
-    if quantize == "int8":
-        passes.quantize(model)
-    passes.compact(model)
-    path.write_bytes(flatbuffer_utils.convert_object_to_bytearray(model))
+
+    def save(folder: str) -> None:
+        # Without the trackable object LiteRT would not find the weights.
+        tf.saved_model.save(holder, folder, signatures=functions)
+
+    convert(save, list(functions), quantize, path)
 
 
 def widths(max_length: int) -> list[int]:

@@ -1,0 +1,93 @@
+"""TensorFlow's converter to LiteRT, in another process, which returns its memory to the system.
+
+    python -m tfformer.export.litert.converter < arguments.json
+
+`tf.lite` will leave TensorFlow. `ai-edge-litert`, which has the schema of the file, has no
+converter; the one of `litert-torch`, in the package `litert-converter`, converts MLIR modules. A
+successor replaces `_converted`.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tfformer.export.parity import CHECKOUT, reason
+
+PROGRAM = [sys.executable, "-m", "tfformer.export.litert.converter"]
+
+
+def convert(
+    save: Callable[[str], None], signatures: Sequence[str], quantize: str, path: Path
+) -> None:
+    """Write the LiteRT file of a SavedModel.
+
+    Args:
+        save: Writes the SavedModel into a folder, while the other process imports TensorFlow.
+        signatures: The names of the SavedModel's signatures.
+        quantize: One of `format.QUANTIZATIONS`.
+        path: The new file.
+
+    Raises:
+        ValueError: The other process failed.
+    """
+    path = path.absolute()
+    with (
+        tempfile.TemporaryDirectory(dir=path.parent) as folder,
+        subprocess.Popen(
+            PROGRAM,
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            errors="replace",
+            cwd=CHECKOUT,
+        ) as process,
+    ):
+        save(folder)
+        arguments = json.dumps([folder, signatures, quantize, str(path)])
+        _, errors = process.communicate(arguments)
+    if process.returncode:
+        raise ValueError(
+            f"LiteRT's converter failed: {reason(process.returncode, errors)}; free some "
+            "memory if it was killed, or export another format"
+        )
+
+
+def _main() -> None:
+    arguments = sys.stdin.read()
+    if arguments:  # none if `save` failed
+        _write(*json.loads(arguments))
+
+
+def _write(folder: str, signatures: list[str], quantize: str, path: str) -> None:
+    from ai_edge_litert.tools import flatbuffer_utils
+
+    from tfformer.export.litert import passes
+
+    converted = _converted(folder, signatures, quantize == "float16")
+    model = flatbuffer_utils.convert_bytearray_to_object(converted)
+    passes.use_builtins(model)
+    if quantize == "int8":
+        passes.quantize(model)
+    passes.compact(model)
+    Path(path).write_bytes(flatbuffer_utils.convert_object_to_bytearray(model))
+
+
+def _converted(folder: str, signatures: list[str], in_float16: bool) -> bytes:
+    import tensorflow as tf
+
+    converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=signatures)
+    converter.allow_custom_ops = True  # placeholders for LiteRT's operators
+    if in_float16:
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        converter.target_spec.supported_types = [tf.float16]
+    return converter.convert()
+
+
+if __name__ == "__main__":
+    from tfformer.runtime.tensorflow import import_tensorflow
+
+    import_tensorflow()
+    _main()
