@@ -63,6 +63,7 @@ UNCHANGED = {
         "$$ a\n$$ a\n" * 2,
         r"(**\[RFC5322]**). See the [API](x)s and **N**eural **N**etworks.",
         "彼は**東京**に行く。我在[北京](x)工作。",
+        "Type a ` ` here, ` ` and `  ` so.",
         "See [https://x.org/a](y)and more, **a**b*c*d `e`f ~~g~~h.",
         "One\n\u00a0\ntwo\u00a0\n\u2003\nthree",
         "- one two\n\u00a0\nBug Fixes\n---------\n",

@@ -193,6 +193,8 @@ class _Source:
         before = ""  # the last character; empty behind a point
         waiting: list[Mark] = []  # for the character behind them
         for number, (piece, shown) in enumerate(sentence.shown()):
+            if piece.role is Role.COPY and not shown:  # a space of code beside another space
+                piece = piece._replace(text="", role=Role.POINT)
             for mark in waiting if piece.text else ():
                 mark.behind = piece.text[0]
             mark = Mark(piece, number, length, length, before)
