@@ -70,7 +70,7 @@ def test_an_engine_names_the_codes_that_the_model_knows(imported):
     count_tokens = Silent({}, tokenizers).count_tokens
     texts = [">>fra<< thank you.", "thank you."]
     assert count_tokens(texts) == [len(ids) for ids in tokenizers.source.encode(texts)]
-    with pytest.raises(ValueError, match="no target language >>nld<<; known are"):
+    with pytest.raises(ValueError, match="no target language >>nld<<; the known codes are"):
         count_tokens([">>nld<< thank you."])
 
 
@@ -79,7 +79,7 @@ def test_a_litert_file_translates_with_the_list_of_pieces_beside_it(imported, lo
     version = export_to_litert(imported("I"), tmp_path, max_length=48, samples=TEXTS[:3])
     with open_engine(version) as engine:
         assert engine.translate(TEXTS) == loaded("I").translate(TEXTS, beam_size=1)
-        message = "no target language >>nld<<; known are >>deu<<, >>fra<<"
+        message = "no target language >>nld<<; the known codes are >>deu<<, >>fra<<"
         with pytest.raises(ValueError, match=message):
             engine.translate([">>nld<< a"])
 
@@ -167,7 +167,7 @@ def test_the_browser_looks_pieces_up_in_the_list(imported, loaded, tmp_path):
     found = browse(page, [*texts, ">>nld<< a"])["translations"]
     assert [row["text"] for row in found[:-1]] == loaded("I").translate(texts, beam_size=1)
     assert found[-1]["error"] == (
-        "the model has no target language >>nld<<; known are >>deu<<, >>fra<<"
+        "the model has no target language >>nld<<; the known codes are >>deu<<, >>fra<<"
     )
 
 

@@ -238,5 +238,7 @@ def test_codes_of_target_languages_reach_the_model(loaded):
 
 def test_an_unknown_code_is_refused_with_the_known_ones(loaded):
     translator = loaded("I")
-    with pytest.raises(ValueError, match=r"no target language >>nld<<; known are >>deu<<, >>fra<<"):
+    with pytest.raises(
+        ValueError, match=r"no target language >>nld<<; the known codes are >>deu<<, >>fra<<"
+    ):
         translator.translate([">>nld<< a b"])

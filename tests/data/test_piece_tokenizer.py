@@ -71,7 +71,9 @@ def test_a_vocabulary_without_codes_reads_one_as_text():
 
 
 def test_an_unknown_code_is_refused_with_the_known_ones(tokenizer):
-    with pytest.raises(ValueError, match="no target language >>xxx<<; known are >>fra<<, >>deu<<"):
+    with pytest.raises(
+        ValueError, match="no target language >>xxx<<; the known codes are >>fra<<, >>deu<<"
+    ):
         tokenizer.encode([">>xxx<< a"])
 
 

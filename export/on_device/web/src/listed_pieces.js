@@ -26,7 +26,7 @@ export class ListedPieces {
     const code = (this.codes.length && sentence.match(CODE)?.[0]) || "";
     if (code && !this.ids.has(code)) {
       const known = this.codes.slice(0, MAX_KNOWN).join(", ");
-      throw new Error(`the model has no target language ${code}; known are ${known}`);
+      throw new Error(`the model has no target language ${code}; the known codes are ${known}`);
     }
     const pieces = this.cutter.encodePieces(sentence.slice(code.length));
     if (code) pieces.unshift(code);
