@@ -187,7 +187,7 @@ def test_news_are_heard_before_the_end_of_the_job(translate):
 
 def test_a_worker_that_never_begins_ends_the_work(translate):
     error = ray.exceptions.RayTaskError("run", "", OSError("no room for the process"))
-    with pytest.raises(WorkersError, match="a worker cannot begin: no room for the process"):
+    with pytest.raises(WorkersError, match="a worker cannot start: no room for the process"):
         translate(News([], []), end=error)
 
 

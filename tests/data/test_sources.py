@@ -278,8 +278,8 @@ def test_tfds_errors_name_what_there_is(tfds):
     ):
         list(reading.read_sentences("tfds:tiny_translation", languages=("en", "de")))
     with refusal(
-        r"TFDS dataset 'tiny_sides' names no source and target; set languages, two of \['de', "
-        r"'en'\]"
+        r"TFDS dataset 'tiny_sides' declares no source and target; set languages to two of "
+        r"\['de', 'en'\]"
     ):
         list(reading.read_pairs("tfds:tiny_sides"))
     with refusal("tfds:tiny_sides, row 1: byte 5, 0xff, is not UTF-8; convert the text to UTF-8"):

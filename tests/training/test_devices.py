@@ -85,10 +85,10 @@ def test_a_resumed_run_keeps_what_was_chosen_on_another_machine(with_gpus):
 
 def test_one_line_says_what_was_chosen(with_gpus):
     with_gpus((9, 0))
-    line = "on Made Up 1: mixed_bfloat16, compiled by XLA, 24,576 tokens a batch"
+    line = "on Made Up 1: mixed_bfloat16, compiled by XLA, 24,576 tokens per batch"
     assert describe(settled(OPEN)) == line
     with_gpus()
-    line = "on 2 processor cores: float32, not compiled, 4,096 tokens a batch"
+    line = "on 2 processor cores: float32, not compiled, 4,096 tokens per batch"
     assert describe(settled(OPEN)) == line
 
 
@@ -105,7 +105,7 @@ def test_a_training_prints_and_stores_what_was_chosen(tmp_path):
     }
     lines = []
     train(Config.from_dict(values), tmp_path / "run", report=lines.append)
-    assert lines[0].endswith(": float32, not compiled, 4,096 tokens a batch")
+    assert lines[0].endswith(": float32, not compiled, 4,096 tokens per batch")
     stored = json.loads((tmp_path / "run" / "config.json").read_text())
     assert (stored["training"]["dtype"], stored["training"]["jit_compile"]) == ("float32", False)
     assert stored["data"]["batch_tokens"] == 4096
