@@ -33,7 +33,7 @@ def test_a_keras_model_translates_and_its_run_translates_the_same(dialect, tmp_p
     sentences = ["a b c", "h", "", "d e f g"]
     run = translator.save(tmp_path / "run")
     again = Translator.load(run)
-    assert again.n_best(sentences) == translator.n_best(sentences)
+    assert again.n_best(sentences, 1) == translator.n_best(sentences, 1)
     assert again.decoding == translator.decoding
     assert (again.decoding.beam_size, again.max_length) == (3, 9)
     assert Run.open(run).history() == []
