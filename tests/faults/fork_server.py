@@ -58,8 +58,11 @@ def answer(asked: dict[str, Any], answers: TextIO) -> dict[str, Any]:
 
 def run(asked: dict[str, Any], counter: int) -> int:
     """The child: its streams go to a file, its operations are counted."""
+    import tensorflow as tf
+
     from tfformer.cli.main import main
 
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})  # as conftest.py
     output = os.open(asked["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for stream in (1, 2):
         os.dup2(output, stream)
