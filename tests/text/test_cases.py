@@ -101,6 +101,8 @@ ANSWER = "Mein Bruder arbeitet heute nicht."
         ("text", "My dog©works today", ANSWER, "Mein Bruder© arbeitet heute nicht."),
         ("text", "Use a_b now or n.", "Nein, nun a_b.", "Nein, nun a_b."),
         ("html", "Use <code>n</code> now.", "Nein, nun.", "Nein <code>n</code>, nun."),
+        ("html", "Let <var>x</var><sub><var>i</var></sub> be.", "Sei w1x so.",
+         "Sei <var>x</var><sub><var>i</var></sub> w1x so."),
         ("html", "Go <b>to</b> the market now", "ទៅផ្សារឥឡូវនេះ", "ទៅ<b>ផ្សា</b>រឥឡូវនេះ"),
         ("srt", cues("My brother<br />doesn't work today."), ANSWER,
          cues("Mein Bruder<br />arbeitet heute nicht.")),

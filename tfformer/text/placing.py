@@ -319,6 +319,9 @@ def _found(copies: Sequence[Copy], source: str, target: str) -> Iterator[Span | 
         there = [match.span() for match in whole.finditer(target)]
         if set(starts) <= set(here) and (there or copies[0].text.isalnum()):
             break
+    length = len(copies[0].text.strip())
+    own = [_glued_letters(source, (start, start + length)) for start in starts]
+    there = [span for span in there if _are_glued_so(_glued_letters(target, span), own)]
     scale = len(target) / max(1, len(source))
     in_order = dict(zip(here, there, strict=True)) if len(here) == len(there) else None
     for start in starts:
@@ -332,15 +335,34 @@ def _found(copies: Sequence[Copy], source: str, target: str) -> Iterator[Span | 
             yield None
 
 
+def _glued_letters(text: str, span: Span) -> tuple[str, str]:
+    """The letters before and behind a word that begins and ends with letters; else empty."""
+    start, end = span
+    before, behind = text[max(0, start - 1) : start], text[end : end + 1]
+    begins, ends = (re.match(SPACED_LETTER, text[place]) for place in (start, end - 1))
+    return (
+        before.casefold() if begins and re.match(SPACED_LETTER, before) else "",
+        behind.casefold() if ends and re.match(SPACED_LETTER, behind) else "",
+    )
+
+
+def _are_glued_so(glued: tuple[str, str], others: Iterable[tuple[str, str]]) -> bool:
+    """Whether the letters beside a word are beside it in the sentence, too."""
+    before, behind = glued
+    return any(before in ("", left) and behind in ("", right) for left, right in others)
+
+
 def _with_lost_copies(
     target: Sequence[Character], lost: Set[str], pairs: _Pairs
 ) -> list[Character]:
     """Insert protected words that the translation lost between two words."""
     ends = {len(pairs.source) - 1: len(target), 0: 0}  # of a word that ends or begins the sentence
     inserted: defaultdict[int, list[Character]] = defaultdict(list)
+    end = 0
     for place, name in enumerate(pairs.source):
         if name in lost:
-            end = ends[place] if place in ends else pairs.word_end(place)
+            if pairs.source[max(0, place - 1)] not in lost or place == 0:  # else they stay together
+                end = ends[place] if place in ends else pairs.word_end(place)
             inserted[end].append(Character(name, -1))
     found = []
     for place in range(len(target) + 1):
