@@ -3,8 +3,8 @@
 
 Usage: scripts/alignments.py RUN
 
-Aligns 50 held-out sentences with their known translations by each decoder layer and prints the
-alignment error rate against the grammar's own alignment. The last line is JSON.
+Aligns 50 held-out sentences with their known translations, using each decoder layer, and prints the
+alignment error rate against the grammar's alignment. The last line is JSON.
 """
 
 import json

@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Measurements of tfformer.
 
-Each prints machine and versions first, and ends in one JSON line.
+Each measurement first prints the machine and the versions; its last line is JSON.
 
 scripts/benchmark.py decode     tokens per second of the exported search, beside CTranslate2,
                                 keras-hub and a decoder without a cache
@@ -12,8 +12,8 @@ scripts/benchmark.py on-device  the LiteRT file beside CTranslate2 int8: tokens 
                                 cold start
 scripts/benchmark.py serve      sentences per second that several clients get from `tfformer serve`
 
-A measurement is the module of that name in scripts/benchmarks; --help after its name tells its
-options. The peers come with: pip install -e '.[bench]'
+Each measurement is the module of the same name in scripts/benchmarks; --help after the name lists
+its options. To install the peers: pip install -e '.[bench]'
 """
 
 import argparse

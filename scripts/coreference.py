@@ -3,8 +3,8 @@
 
 Usage: scripts/coreference.py RUN
 
-Translates the held-out sentences with "it" and counts the German pronouns that are right. Hides
-either noun phrase, in both languages, and measures how much the pronoun depends on it. Draws the
+Translates the held-out sentences with "it" and counts the correct German pronouns. Hides each of
+the two noun phrases, in both languages, and measures how much the pronoun depends on it. Draws the
 words that decide the pronoun of two famous sentences into RUN/it.png and RUN/it_wide.png. The last
 line is JSON.
 """
@@ -43,9 +43,9 @@ class NounInfluence(NamedTuple):
 
     Attributes:
         antecedent: Mean influence of the noun phrase that "it" stands for, in nats.
-        distractor: Mean influence of the other one.
-        first: Share of sentences in which the antecedent has more, where it comes first.
-        second: The same share where the antecedent comes second.
+        distractor: Mean influence of the other noun phrase.
+        first: Share of the sentences beginning with the antecedent in which it has more influence.
+        second: The same share for the sentences in which the antecedent comes second.
     """
 
     antecedent: float
@@ -55,7 +55,7 @@ class NounInfluence(NamedTuple):
 
 
 def pronoun_of(german: str) -> str:
-    """Return the word behind the conjunction, the pronoun of a sentence such as "..., weil sie"."""
+    """Return the word after the conjunction, the pronoun of a sentence such as "..., weil sie"."""
     return " ".join(german.rpartition(", ")[2].split()[1:2])
 
 
@@ -64,8 +64,8 @@ def pronoun_decision(sentence: str, translation: str) -> Decision:
     pronoun = pronoun_of(translation)
     if pronoun not in PRONOUNS:
         raise ValueError(
-            f"{translation!r} has none of the pronouns {', '.join(PRONOUNS)} behind a conjunction; "
-            "give a run of the phrasebook"
+            f"{translation!r} has none of the pronouns {', '.join(PRONOUNS)} after a conjunction; "
+            "pass a run of the phrasebook"
         )
     place = len(translation.rpartition(", ")[0].split()) + 1
     others = tuple(other for other in PRONOUNS if other != pronoun)
@@ -87,7 +87,7 @@ def noun_influence(translator: Translator, pairs: Sequence[phrasebook.Pair]) -> 
 
 
 def main(run: str) -> None:
-    """Print the pronouns of a run, and draw."""
+    """Print how well a run chooses pronouns, and draw the influences."""
     translator = Translator.load(run)
     held_out = [pair for pair in phrasebook.pairs("test") if pair.pronoun]
     translations = translator.translate([pair.source for pair in held_out])
@@ -97,10 +97,10 @@ def main(run: str) -> None:
 
     nouns = noun_influence(translator, held_out)
     print(
-        "Hiding the noun phrase that is meant lowers the pronoun's log-odds by "
-        f"{nouns.antecedent:.2f} nats, hiding the other one by {nouns.distractor:.2f}.\nThe right "
-        f"one counts for more in {nouns.first:.1%} of the sentences where it comes first, in "
-        f"{nouns.second:.1%} where it comes second."
+        f"Hiding the noun phrase that 'it' stands for lowers the pronoun's log-odds by "
+        f"{nouns.antecedent:.2f} nats, hiding the other one by {nouns.distractor:.2f}.\n"
+        f"The correct one has more influence in {nouns.first:.1%} of the sentences where it comes "
+        f"first, and in {nouns.second:.1%} where it comes second."
     )
     for name, sentence in FAMOUS.items():
         picture = Path(run) / name

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Build the site of docs/ into site/, which the environment's tools do without a network. --serve shows it while you write.
+# Build the site of docs/ into site/; no network is needed. --serve shows the site while you edit it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/environment.sh "[docs]"

@@ -1,6 +1,7 @@
-# Sourced by the other scripts: a virtual environment in .venv with this checkout and the extras $1, such as "[plot,test]".
-# uv.lock names the version and the digests of every package; a file with another digest is refused. uv installs them; where
-# uv finds no index, as behind one that only pip's configuration names, pip does, from the same lock.
+# The other scripts source this file. It makes a virtual environment in .venv with this checkout and the extras $1, such
+# as "[plot,test]". uv.lock names the version and the digests of every package; a file with another digest is refused.
+# uv installs the packages. Where uv finds no index, because only pip's configuration names one, pip installs them from
+# the same lock.
 unset PYTHONDONTWRITEBYTECODE # which containers often set: each process would compile TensorFlow's modules again
 found="$(command -v python3.11 python3.12 python3.13 | head -n 1 || true)" # the versions for which TensorFlow has wheels
 python="${PYTHON:-${found:-python3.11}}"
@@ -16,5 +17,5 @@ uv sync $quiet --frozen --inexact --no-build-isolation-package tfformer $extras 
   uv export --quiet --frozen --no-emit-project $extras | python -m pip install $quiet --no-compile --require-hashes --requirement /dev/stdin
   uv sync $quiet --frozen --inexact --no-build-isolation-package tfformer $extras # the checkout itself
 }
-# Compile their modules before several processes would at once.
+# Compile the modules of Keras and TensorFlow, before several processes would do so at once.
 [ -d .venv/lib/python3*/site-packages/keras/__pycache__ ] || python -c "import keras, tensorflow" 2> /dev/null || true

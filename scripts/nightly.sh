@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What scripts/test.sh leaves out: the quickstart in full, every command of the documentation, the wheel, the site, the
-# examples, more examples of each property, larger samples of the faults, and other versions of TensorFlow. A part that fails
-# does not keep the next from running. Arguments go to the first pytest.
+# Run the tests that scripts/test.sh leaves out: the full quickstart, every command of the documentation, the wheel, the
+# site, the examples, more examples of each property, larger samples of the faults, and other versions of TensorFlow. If
+# a part fails, the next part still runs. Arguments are passed to the first pytest.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 code=0

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Make docs/tour.ipynb of scripts/tour.py and run it. Its two tools are installed beside the package, for this alone.
+# Make docs/tour.ipynb from scripts/tour.py and run it. Only this script needs the tools that it installs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/environment.sh "[tensorflow]"

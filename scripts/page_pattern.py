@@ -3,8 +3,8 @@
 
 scripts/page_pattern.py > export/on_device/web/src/protected_words.js
 
-The page and the server protect the same words: this translates the regular expression of
-`tfformer.text.protected_words` into JavaScript's.
+The page and the server protect the same words: this script translates the regular expression of
+`tfformer.text.protected_words` into JavaScript.
 """
 
 import itertools
@@ -28,10 +28,10 @@ AT = {
 
 
 def javascript(pattern: str) -> str:
-    """Return a regular expression of Python as JavaScript's with the flag `u`.
+    """Return a Python regular expression as a JavaScript one for the flag `u`.
 
     Raises:
-        KeyError: JavaScript has no such part.
+        KeyError: A part of the expression has no equivalent in JavaScript.
     """
     return _sequence(_parser.parse(pattern), itertools.count())
 
@@ -73,7 +73,7 @@ def _atomic(content: str, numbers: Iterator[int]) -> str:
 
 
 def _set(items: Any) -> str:
-    r"""A set of characters; Python's negated set with \W excludes the others from letters."""
+    r"""A set of characters; a negated set with \W is the letters except its other members."""
     is_negated = items[0][0] is sre.NEGATE
     is_letter = is_negated and (sre.CATEGORY, sre.CATEGORY_NOT_WORD) in items
     if len(items) == 1 and items[0][1] in NOT:

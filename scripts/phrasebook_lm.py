@@ -1,11 +1,11 @@
 #!/usr/bin/env python
-"""A phrasebook language model beside a 5-gram model.
+"""Compare a phrasebook language model with a 5-gram model.
 
 scripts/phrasebook_lm.py RUN
 
 Measures both on held-out sentences in bits per byte; both see the same pieces of the same training
 text. Then draws 200 sentences from the run, in two ways, and counts those that the phrasebook's
-grammar writes. The last line is JSON. Needs: pip install -e '.[bench]'
+grammar can generate. The last line is JSON. Needs: pip install -e '.[bench]'
 """
 
 import functools
@@ -27,7 +27,7 @@ from tfformer.data import phrasebook  # noqa: E402
 ORDER = 5
 HELD_OUT = 100
 SAMPLES = 200
-DISCOUNT = 0.75  # taken off each count; NLTK has one for all lengths
+DISCOUNT = 0.75  # subtracted from each count; NLTK uses one for all lengths
 START = "<s>"
 END = "</s>"
 # Ways of drawing: arguments of `Generator.sample`.
@@ -35,7 +35,7 @@ WAYS = {"as_it_is": {}, "cautious": {"temperature": 0.7, "top_p": 0.9}}
 
 
 class KneserNey(KneserNeyInterpolated):
-    """NLTK's, which counts anew at each question; a text asks the same ones often."""
+    """NLTK's model with cached scores: NLTK counts again for each query, and texts repeat them."""
 
     unmasked_score = functools.cache(KneserNeyInterpolated.unmasked_score)
 
@@ -43,7 +43,7 @@ class KneserNey(KneserNeyInterpolated):
 def rows_of(generator: Generator, sentences: Sequence[str]) -> list[list[str]]:
     """Return the pieces of each sentence.
 
-    They stand between a whole context of start tokens and the end.
+    A full context of start tokens precedes them, and the end token follows.
     """
     tokenizer = generator.tokenizer
     context = [START] * (ORDER - 1)
@@ -56,9 +56,10 @@ def n_gram_bits(train: list[list[str]], held_out: list[list[str]]) -> float:
     contexts = {gram[start:-1] for gram in asked for start in range(ORDER)}
 
     def counts(gram: tuple[str, ...]) -> bool:
-        """Return whether an answer counts it: one about its context, or about that context's end.
+        """Return whether a score depends on it: a query has its context, or the end of that.
 
-        The start token is never predicted: a context of it alone would have a follower too many.
+        The start token is never predicted; counting it would add a follower to the context of start
+        tokens.
         """
         return gram[-1] != START and (gram[:-1] in contexts or gram[1:-1] in contexts)
 
@@ -71,7 +72,7 @@ def n_gram_bits(train: list[list[str]], held_out: list[list[str]]) -> float:
 def main(run: str) -> None:
     """Print bits per byte of both models.
 
-    The grammatical share of drawn sentences follows.
+    Also print the share of drawn sentences that are grammatical.
     """
     generator = Generator.load(run)
     train = [pair.source for pair in phrasebook.pairs("train")]

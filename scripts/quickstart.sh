@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Install, train the embedded phrasebook, score it on held-out text, translate, and draw which words decide "it". The run goes
-# to runs/phrasebook or the folder given; one that was interrupted is resumed, one that is there is used.
+# Install, train on the built-in phrasebook, score the model on held-out text, translate, and draw which words decide
+# "it". The run is written to runs/phrasebook or the folder $1; an interrupted run is resumed, and a finished run is
+# used.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 run="${1:-runs/phrasebook}"
@@ -17,7 +18,7 @@ translated() {
     awk -F '\t' '{ printf "  %-62s%s\n", $1, $2 }'
 }
 
-# Print what a program says; its last line, JSON, goes to a file of the run.
+# Print the output of a program, except the last line, JSON, which is written to a file of the run.
 kept() { awk -v json="$run/$1.json" '/^[{]/ { print > json; next } { print; fflush() }'; }
 
 heading "1 of 4: install TensorFlow and tfformer into .venv: 2.5 GB on the disk, a few minutes the first time"
@@ -41,7 +42,7 @@ You're welcome.
 I don't understand.
 I love you.
 SENTENCES
-printf '\nWords that never stood together in training:\n'
+printf '\nWords that never occurred together in training:\n'
 translated <<'SENTENCES'
 When does the train to Munich arrive?
 Could you bring us two glasses of water, please?
@@ -52,8 +53,8 @@ The animal didn't cross the street because it was too wide.
 SENTENCES
 cat <<'TEXT'
 
-It knows the 750 English words of its grammar and the sentences that the grammar makes of them. Anything else comes
-out as fluent nonsense. It says "Sie" to everybody, and "du" only to those it loves.
+The model knows the 750 English words of the phrasebook's grammar, and the sentences that the grammar makes from them.
+Anything else becomes fluent nonsense. It says "Sie" to everybody, and "du" only to people it loves.
 TEXT
 
 heading '4 of 4: draw which words decide "it": a minute'

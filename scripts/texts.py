@@ -1,13 +1,13 @@
 #!/usr/bin/env python
-"""Checks on real files that whole texts come back if each translation is its sentence.
+"""Checks on real files that documents do not change if each translation equals its sentence.
 
 Usage: scripts/texts.py FOLDER... [--most N]
 
-Each sentence is its translation, and then the same in capitals, so that all markup is placed.
-Reads the HTML and Markdown files of each folder, at most N of each format (default 500), spread
-evenly. Prints each file whose rendering changes, the first difference, and the counts. A rendering
-is the sequence of visible characters, each with the elements around it, as html5lib reads the page.
-Several spaces count as one, as in a browser. cmark-gfm renders Markdown.
+Each sentence is first its own translation; then the translation is in capitals, so that all markup
+must be placed. Reads the HTML and Markdown files of each folder, at most N of each format (default
+500), spread evenly. Prints each file whose rendering changes, the first difference, and the counts.
+A rendering is the sequence of visible characters, each with the elements around it, as html5lib
+reads the page. Several spaces count as one, as in a browser. cmark-gfm renders Markdown.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from tfformer.text.formats.markdown import HEAD
 
 ENDINGS = {"html": (".html", ".htm"), "markdown": (".md", ".markdown")}
 LARGEST = 300_000  # bytes of a file
-RAW = {"pre", "textarea", "xmp", "listing", "script", "style"}  # their white space counts
+RAW = {"pre", "textarea", "xmp", "listing", "script", "style"}  # their white space is significant
 
 Rendering = list[tuple[str, str]]  # (character, the elements around it)
 
@@ -77,7 +77,7 @@ def files_of(folder: Path, endings: tuple[str, ...]) -> list[Path]:
 
 
 def change(file: Path, format: str) -> str:
-    """Translate a file without a change, and describe the first difference of the renderings."""
+    """Translate a file into itself, and describe the first difference of the renderings."""
     content = file.read_bytes()
     try:
         text = content.decode(declared_encoding(content[:1024], format).read)
@@ -101,25 +101,25 @@ def change(file: Path, format: str) -> str:
 
 
 def in_capitals(sentences: list[str]) -> list[str]:
-    """Return sentences in capitals, except letters that are two capitals, such as ß."""
+    """Return sentences in capitals, except letters whose capital is two letters, such as ß."""
     return ["".join(map(capital, sentence)) for sentence in sentences]
 
 
 def capital(character: str) -> str:
-    """Return the capital of a letter if it is one letter and has no other small one."""
+    """Return a letter's capital if that is one letter without another lower-case form."""
     upper = character.upper()
     return upper if upper.casefold() == character.casefold() and len(upper) == 1 else character
 
 
 def folded(rendering: Rendering) -> Rendering:
-    """Return a rendering without capitals."""
+    """Return a rendering in lower case."""
     return [(character.casefold(), path) for character, path in rendering]
 
 
 def render(text: str, format: str) -> Rendering:
     """Return the visible characters of a page, each with the elements around it.
 
-    A space comes with the character behind it, since it may be on either side of a tag.
+    A space is joined to the character after it, since it may be on either side of a tag.
     """
     if format == "markdown":
         text = cmarkgfm.github_flavored_markdown_to_html(HEAD.sub("", text), 1 << 17)  # with HTML

@@ -6,12 +6,13 @@
 # line names its place in "Attention Is All You Need" (Vaswani et al. 2017). The weights are random
 # and have one decimal, and each is shown before it is used, so any product can be checked.
 #
-# The same lesson as a script: `python scripts/tour.py`; as a notebook: `docs/tour.ipynb`.
+# The lesson is available as a script, `python scripts/tour.py`, and as a notebook,
+# `docs/tour.ipynb`.
 
 # %%
 from tfformer.runtime.tensorflow import import_tensorflow
 
-import_tensorflow()  # without the lines that it prints of itself
+import_tensorflow()  # without TensorFlow's own messages
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -79,7 +80,7 @@ def show(
 ) -> None:
     """Print a step, its place in the paper, its shape and its numbers.
 
-    Names stand around the numbers.
+    Row and column names are printed beside the numbers.
     """
     values = np.asarray(values)
     shape = " x ".join(map(str, values.shape)) or "one number"
@@ -98,8 +99,8 @@ show("E, the embedding of each word", "section 3.4", model.source_embedding.embe
 # %% [markdown]
 # ## Encoder: embedding and position
 #
-# A word is its row of E, times the square root of d_model. To it is added where the word stands, as
-# sines and cosines.
+# A word becomes its row of E, times the square root of d_model. The position of the word is added
+# to it, as sines and cosines.
 
 # %%
 embedding = model.source_embedding(tf.constant([source]))
@@ -114,9 +115,9 @@ show("x = E[id] * sqrt(d_model) + PE", "section 3.5", x[0], words(source))
 # %% [markdown]
 # ## Encoder: self-attention
 #
-# Each word asks (query), offers (key) and has something to give (value). A head has its own two
-# columns of each. The decoder attends by the same steps, so they are a function: `asking` are the
-# words of x, `answering` those of memory.
+# Each word has something to ask (query), to offer (key) and to give (value). Each head uses two
+# columns of each. The decoder attends in the same steps, so a function computes them: `asking`
+# contains the words of x, `answering` the words of memory.
 
 
 # %%
@@ -135,9 +136,9 @@ def attend(
     answer: str = "x",
     mask: tf.Tensor | None = None,
 ) -> np.ndarray:
-    """Take equation 1 and section 3.2.2 step by step.
+    """Compute equation 1 and section 3.2.2 step by step.
 
-    It goes from x (1, T, D) and memory (1, S, D) to (T, D).
+    The inputs are x (1, T, D) and memory (1, S, D), the output is (T, D).
     """
     w_q = layer.query.kernel.numpy()
     w_k, w_v = np.split(layer.key_value.kernel.numpy(), 2, axis=1)
@@ -184,9 +185,9 @@ attended = attend(layer.self_attention, x, x, words(source), words(source))
 # %% [markdown]
 # ## Encoder: residual connection, normalisation, feed-forward
 #
-# The output of a sub-layer is added to its input, r = x + MultiHead(x); then each row of r is moved
-# and scaled to mean 0 and variance 1: LayerNorm(r) = (r - mean of the row) / sqrt(variance of the
-# row) (Ba et al. 2016, eq. 4).
+# The output of a sub-layer is added to its input, r = x + MultiHead(x); then each row of r is
+# shifted and scaled to mean 0 and variance 1: LayerNorm(r) = (r - mean of the row) / sqrt(variance
+# of the row) (Ba et al. 2016, eq. 4).
 
 
 # %%
@@ -205,7 +206,7 @@ def add_and_normalize(
 
 
 def feed_forward(layer: Layer, x: tf.Tensor, rows: Sequence[str]) -> tf.Tensor:
-    """Take equation 2 step by step for one sentence: x (1, T, D) -> (T, D)."""
+    """Compute equation 2 step by step for one sentence: x (1, T, D) -> (T, D)."""
     for name, matrix in zip(("W1", "b1", "W2", "b2"), layer.get_weights(), strict=True):
         show(name, "section 3.3, eq. 2", matrix)
     show("max(0, x W1 + b1)", "section 3.3, eq. 2", layer.inner(x)[0], rows)
@@ -217,7 +218,7 @@ def feed_forward(layer: Layer, x: tf.Tensor, rows: Sequence[str]) -> tf.Tensor:
 x = add_and_normalize(layer.self_attention_residual, x, attended, "MultiHead(x)", words(source))
 output = feed_forward(layer.feed_forward, x, words(source))
 memory = add_and_normalize(layer.feed_forward_residual, x, output, "FFN(x)", words(source))
-print("\nThis last x is the memory, which the encoder hands over.")
+print("\nThis last x is the memory, which the encoder passes to the decoder.")
 
 np.testing.assert_allclose(model.encode(tf.constant([source]))[0], memory, atol=1e-5)
 print("\nmodel.encode gives the same numbers.")
@@ -225,9 +226,9 @@ print("\nmodel.encode gives the same numbers.")
 # %% [markdown]
 # ## Masks
 #
-# Shorter sentences are filled up with padding, which nobody may look at. The decoder may not look
-# ahead, or it would read the word that it is to write. A place that is not allowed gets a score of
-# minus infinity, so a weight of 0.
+# Shorter sentences are filled up with padding, to which no word may attend. The decoder must not
+# look ahead, or it would read the word that it has to write. A forbidden position gets a score of
+# minus infinity, and therefore a weight of 0.
 
 # %%
 batch = tf.constant([source, [5, END_ID, PAD_ID]])
@@ -240,8 +241,8 @@ show(name, "section 3.2.3", ahead[0, 0], words(target), words(target))
 # %% [markdown]
 # ## Decoder
 #
-# Masked self-attention over the words written so far, then attention from there to the memory, then
-# feed-forward.
+# A decoder layer applies masked self-attention over the words written so far, then attention from
+# these words to the memory, then the feed-forward network.
 
 # %%
 decoder = model.decoder.layers[0]
@@ -252,8 +253,8 @@ attended = attend(decoder.self_attention, y, y, words(target), words(target), "y
 y = add_and_normalize(decoder.self_attention_residual, y, attended, "MultiHead(x)", words(target))
 
 # %% [markdown]
-# Now the words of the target ask, by the last x as y, and those of the source answer, by the
-# memory.
+# Now the words of the target ask, with the last x as y, and the words of the source answer, with
+# the memory.
 
 # %%
 attended = attend(decoder.cross_attention, y, memory, words(target), words(source), "y", "memory")
@@ -268,9 +269,9 @@ y = add_and_normalize(decoder.feed_forward_residual, y, output, "FFN(x)", words(
 # %% [markdown]
 # ## From vectors to words, and the loss
 #
-# The same matrix E gives each word of the vocabulary a score; softmax makes them probabilities.
-# Training asks for the next word: with label smoothing the target is not 1 for it and 0 for the
-# rest, but leaves 0.1 to all words alike.
+# The same matrix E gives each word of the vocabulary a score; softmax turns the scores into
+# probabilities. Training asks for the next word. With label smoothing, the target is not 1 for this
+# word and 0 for the other words; instead, 0.1 is divided equally among all words.
 
 # %%
 logits = model({"source": tf.constant([source]), "target": tf.constant([target])})
@@ -286,7 +287,7 @@ losses = -(smoothed * np.log(probabilities)).sum(axis=-1)
 name = "-(sum of smoothed * log P): the cross-entropy of each word, in nats"
 show(name, "section 5.4", losses, columns=words(labels))
 loss = SmoothedCrossEntropy(SMOOTHING)(tf.constant([labels]), logits)
-show("loss = their mean, as SmoothedCrossEntropy has it", "section 5.4", loss)
+show("loss = their mean, as SmoothedCrossEntropy computes it", "section 5.4", loss)
 of_labels = np.asarray(probabilities)[range(3), labels]
 perplexity = np.exp(-np.mean(np.log(of_labels)))
 show("perplexity = e^(mean of -log P(word)), without smoothing", "section 5.4", perplexity)
@@ -294,9 +295,9 @@ show("perplexity = e^(mean of -log P(word)), without smoothing", "section 5.4", 
 # %% [markdown]
 # ## Learning
 #
-# Ten times "I sleep", with three translations: 4 x "ich schlafe", 3 x "schlafe ich" (as in a
-# question), 3 x "schlafe" (as in a diary). After some steps of Adam the model gives each about its
-# share.
+# The training text contains "I sleep" ten times, with three translations: 4 x "ich schlafe", 3 x
+# "schlafe ich" (as in a question), 3 x "schlafe" (as in a diary). After some steps of Adam, the
+# probability of each translation is about its share of the text.
 
 # %%
 TRANSLATIONS = {(6, 7): 4, (7, 6): 3, (7,): 3}
@@ -312,14 +313,14 @@ examples = tf.data.Dataset.from_tensors((inputs, wanted, np.float32(wanted != PA
 before = model.evaluate(examples, verbose=0)
 model.fit(examples.repeat(600), shuffle=False, verbose=0)
 after = model.evaluate(examples, verbose=0)
-print(f"\nloss before {before:.2f}, after 600 steps {after:.2f} nats a word (section 5.3)")
+print(f"\nloss before {before:.2f}, after 600 steps {after:.2f} nats per word (section 5.3)")
 
 # %% [markdown]
 # ## Greedy search against beam search
 #
-# Greedy search takes the likeliest word at each step and never looks back. Beam search keeps the
-# two best beginnings. Here "schlafe" is the likeliest first word, but "ich schlafe" the likeliest
-# sentence.
+# Greedy search takes the most likely word at each step and never looks back. Beam search keeps the
+# two best beginnings. Here "schlafe" is the most likely first word, but "ich schlafe" is the most
+# likely sentence.
 
 # %%
 memory = model.encode_and_project(tf.constant([source]))
@@ -327,7 +328,7 @@ memory = model.encode_and_project(tf.constant([source]))
 
 @tf.function
 def next_word(ids: tf.Tensor, step: tf.Tensor, cache: Any) -> tuple[tf.Tensor, Any]:
-    """Return the logits (B, V) of the word after `ids` (B,), and the cache with them."""
+    """Return the logits (B, V) of the word after `ids` (B,), and the updated cache."""
     logits, cache = model.step(ids[:, tf.newaxis], step, cache, memory)
     return logits[:, 0], cache
 
@@ -343,7 +344,7 @@ def best(search: Callable, beams: int, **settings: float) -> tuple[str, float]:
 def follow(ids: Sequence[int]) -> list[float]:
     """Return P(word | the words before it) for each word of a translation.
 
-    The words go through the cache.
+    It reads the words one by one, with the cache.
     """
     cache = model.decoder.empty_cache(1, 4)
     previous = START_ID

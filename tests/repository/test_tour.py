@@ -174,7 +174,7 @@ def expected(tour) -> dict[str, list[np.ndarray]]:
         "P(next word) = softmax(logits) of a row": [p],
         "smoothed = 0.9 one-hot + 0.1 / 8: what the model should say": [smoothed],
         "-(sum of smoothed * log P): the cross-entropy of each word, in nats": [losses],
-        "loss = their mean, as SmoothedCrossEntropy has it": [losses.mean()],
+        "loss = their mean, as SmoothedCrossEntropy computes it": [losses.mean()],
         "perplexity = e^(mean of -log P(word)), without smoothing": [
             np.prod(p[range(3), LABELS]) ** (-1 / 3)
         ],

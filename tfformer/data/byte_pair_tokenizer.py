@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 class BytePairTokenizer(Tokenizer):
     """A tokenizer of the library `tokenizers`, such as that of an imported BART.
 
-    It splits text in Python alone: TensorFlow has no operation for its rules.
+    It splits text only in Python, because TensorFlow has no operation for its rules.
 
     Args:
         model: The bytes of a tokenizer.json whose ids 0 to 3 are padding, unknown, start and end. A
             post-processor may begin every text with one token.
 
     Attributes:
-        prefix_id: The id of that token; None without one.
+        prefix_id: The id of that token; None if there is no such token.
     """
 
     is_cut_by_fast_operation = False
@@ -35,8 +35,8 @@ class BytePairTokenizer(Tokenizer):
         self.model = model
         try:
             self._tokenizer = tokenizers.Tokenizer.from_str(model.decode())
-        except Exception as error:  # the library has no class of errors
-            raise ValueError(f"no vocabulary of `tokenizers` ({error}); copy it again") from None
+        except Exception as error:  # the library raises no class of its own
+            raise ValueError(f"not a vocabulary of `tokenizers` ({error}); copy it again") from None
         begin = self._tokenizer.encode("").ids
         self.prefix_id = begin[0] if begin else None
 
@@ -65,11 +65,11 @@ class BytePairTokenizer(Tokenizer):
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Raise ValueError: TensorFlow has no such operation."""
         raise ValueError(
-            "a byte-pair vocabulary cannot split text in a TensorFlow graph; leave out the "
-            "signatures over text (with_text=False) and use the tokenizer beside the model"
+            "a byte-pair vocabulary cannot split text in a TensorFlow graph; leave out the text "
+            "signatures (with_text=False) and tokenize outside the model"
         )
 
 
 def is_byte_pair_file(path: Path) -> bool:
-    """Return whether a vocabulary is JSON, and so no SentencePiece model."""
+    """Return whether a vocabulary is JSON rather than a SentencePiece model."""
     return path.is_file() and path.read_bytes()[:1] == b"{"

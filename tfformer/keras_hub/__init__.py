@@ -1,1 +1,1 @@
-"""Translators made of keras-hub's encoder-decoders: `tfformer.from_keras_hub`."""
+"""Translators made from keras-hub's encoder-decoders: `tfformer.from_keras_hub`."""

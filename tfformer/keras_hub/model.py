@@ -1,4 +1,4 @@
-"""A model of keras-hub with the interface that searches and exporters expect of a `Transformer`.
+"""A keras-hub model with the interface that searches and exporters expect of a `Transformer`.
 
 Shape letters: B sentences, N beams, S source tokens, T target tokens, L positions of the cache, C
 cached tensors (keys and values of each layer), K width of all heads, D d_model, V vocabulary.
@@ -20,7 +20,7 @@ from tfformer.special_ids import PAD_ID
 
 
 class Memory(NamedTuple):
-    """What the decoder reads of the sources."""
+    """The encoder's output that the decoder reads."""
 
     hidden: tf.Tensor  # (B, S, D)
     mask: tf.Tensor  # (B, S) bool
@@ -33,7 +33,7 @@ class BeamSlots(NamedTuple):
     slots: tf.Tensor  # (B, C, L * N, K)
 
     def reordered(self, rows: tf.Tensor) -> "BeamSlots":
-        """Return the cache of the beams that continue the beams `rows` (B * N,)."""
+        """Return the cache reordered so that each beam continues the beam in `rows` (B * N,)."""
         sentences, tensors, _, width = tf.unstack(tf.shape(self.slots))
         beams = tf.size(rows) // tf.maximum(sentences, 1)
         by_beam = tf.reshape(self.slots, [sentences, tensors, -1, beams, width])
@@ -43,7 +43,7 @@ class BeamSlots(NamedTuple):
 
 
 class EmptyCaches(NamedTuple):
-    """The part of `Decoder` that a search asks for: caches without a position."""
+    """The part of `Decoder` that a search calls: the methods that create empty caches."""
 
     tensors: int  # C
     width: int  # K
@@ -66,8 +66,8 @@ class KerasHubModel(Transformer):
 
     Args:
         task: The subclass of `Seq2SeqLM`.
-        backbone: The configuration of its backbone, with the vocabulary of this package's ids.
-        dialect: The form of the search.
+        backbone: The configuration of its backbone, with the vocabulary size of this package.
+        dialect: The details in which computation and search differ from the paper.
         dtype: The type of weights and arithmetic.
 
     Attributes:
@@ -113,7 +113,7 @@ class KerasHubModel(Transformer):
     def output_kernel(self) -> tf.Tensor:
         """Return the matrix (D, V) that projects to logits.
 
-        T5 scales the hidden states before a matrix that it shares with the embedding.
+        T5 scales the hidden states if the matrix is shared with the embedding.
         """
         embedding = self.lm.backbone.token_embedding
         if not embedding.tie_weights:
@@ -197,9 +197,10 @@ class KerasHubModel(Transformer):
 
 @contextmanager
 def _plain_updates() -> Iterator[None]:
-    """Let Keras' `slice_update` be an operation of core TensorFlow.
+    """Replace Keras' `slice_update` with an operation of core TensorFlow.
 
-    Keras takes one of XLA, which is compiled for each shape and which TensorFlow Serving refuses.
+    Keras uses an XLA operation, which is compiled for each shape and which TensorFlow Serving
+    refuses.
     """
     of_keras = core.slice_update
     core.slice_update = _slice_update
@@ -210,7 +211,7 @@ def _plain_updates() -> Iterator[None]:
 
 
 def _slice_update(inputs: tf.Tensor, start_indices: Sequence[Any], updates: tf.Tensor) -> tf.Tensor:
-    """Return `inputs` with `updates` from `start_indices` on; LiteRT has an operator for it."""
+    """Return `inputs` with `updates` written at `start_indices`; LiteRT has an operator for it."""
 
     @functools.partial(traced, experimental_implements=UPDATE_SLICE)
     def update_slice(inputs: tf.Tensor, updates: tf.Tensor, begin: tf.Tensor) -> tf.Tensor:

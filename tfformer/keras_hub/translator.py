@@ -20,8 +20,8 @@ from tfformer.runtime.extras import install_line
 from tfformer.runtime.steps import Steps
 from tfformer.special_ids import START_ID
 
-NO_LIMIT = 10**6  # target tokens, whatever the source's: `max_length` alone is the limit
-INTERFACE = {  # what a search calls
+NO_LIMIT = 10**6  # target tokens, for any source length: only `max_length` is a limit
+INTERFACE = {  # the methods that a search calls, with their arguments
     "call_encoder": {"token_ids", "padding_mask"},
     "call_decoder_with_cache": {
         "encoder_hidden_states",
@@ -37,12 +37,12 @@ INTERFACE = {  # what a search calls
 
 
 class KerasHubTranslator(Translator):
-    """A `Translator` whose model is made of keras-hub's layers."""
+    """A `Translator` whose model consists of keras-hub layers."""
 
     model: KerasHubModel
 
     def recipe(self) -> Config:
-        """Return the recipe of vocabulary and search; the model has none."""
+        """Return a recipe for vocabulary and search; a recipe cannot describe the model."""
         tokenizer = {"vocab_size": self.tokenizers.target.vocab_size, "shared": True}
         data: dict[str, Any] = {"max_length": self.max_length}
         if self.target_language:
@@ -51,14 +51,15 @@ class KerasHubTranslator(Translator):
         return Config.from_dict({"tokenizer": tokenizer, "data": data, "decoding": decoding})
 
     def export(self, folder: str | Path, format: str = "saved_model", **options: Any) -> Path:
-        """Export as `Translator.export` does, to the formats "saved_model" and "litert".
+        """Export like `Translator.export`, to the format "saved_model" or "litert".
 
-        A byte-pair vocabulary needs `with_text=False`: it cuts text in Python alone.
+        A SavedModel of a byte-pair vocabulary requires `with_text=False`, because the vocabulary
+        splits text only in Python.
         """
         check_options(format, options)
         if format not in ("saved_model", "litert"):
             raise ValueError(
-                f"format={format!r} holds no layers of keras-hub; choose saved_model or litert"
+                f"format={format!r} cannot contain keras-hub layers; choose saved_model or litert"
             )
         chosen = FORMATS[format](**options)
         task = self.model.task.__name__
@@ -73,10 +74,10 @@ class KerasHubTranslator(Translator):
         return self.with_search(run.config.decoding, run.config.data.max_length)
 
     def save(self, folder: str | Path) -> NoReturn:
-        """Raise ValueError: a run directory holds models that a recipe describes."""
+        """Raise ValueError: a run directory contains only models that a recipe describes."""
         raise ValueError(
-            "a run directory cannot hold a model of keras-hub; export this translator, or save the "
-            "model by keras-hub's save_to_preset"
+            "a run directory cannot contain a keras-hub model; export this translator, or save "
+            "the model with keras-hub's save_to_preset"
         )
 
 
@@ -90,15 +91,15 @@ def from_keras_hub(
     language: str = "en",
     target_language: str | None = None,
 ) -> Translator:
-    """Put an encoder-decoder of keras-hub to use as a translator.
+    """Turn an encoder-decoder from keras-hub into a translator.
 
     Args:
-        seq2seq_lm: A `keras_hub.models.Seq2SeqLM` with a preprocessor, of the T5 or BART family, or
-            of another one with the same interface. Its weights are copied.
-        beam_size: As in `Translator`; 1 gives keras-hub's greedy generation.
+        seq2seq_lm: A `keras_hub.models.Seq2SeqLM` with a preprocessor, of the T5 or BART family or
+            of another family with the same interface. Its weights are copied.
+        beam_size: As in `Translator`; with 1, the search is keras-hub's greedy generation.
         length_penalty: As in `Translator`.
-        max_length: Maximum number of tokens of a source or a translation, the end token included.
-        instruction: The text before each source, such as "translate English to German: " for T5.
+        max_length: Maximum number of tokens of a source or a translation, including the end token.
+        instruction: Text to put before each source, such as "translate English to German: " for T5.
         language: As in `Translator`.
         target_language: As in `Translator`.
 
@@ -107,7 +108,7 @@ def from_keras_hub(
 
     Raises:
         ModuleNotFoundError: keras-hub is not installed.
-        ValueError: The model is not a `Seq2SeqLM`, has another interface, no preprocessor or an
+        ValueError: The model is not a `Seq2SeqLM`, has a different interface, no preprocessor or an
             unknown tokenizer, or has fewer positions than `max_length`.
 
     Example:
@@ -126,13 +127,16 @@ def from_keras_hub(
         raise ModuleNotFoundError(install_line(error), name=error.name) from None
     if not isinstance(seq2seq_lm, keras_hub.models.Seq2SeqLM):
         raise ValueError(
-            f"{seq2seq_lm!r} is no keras_hub.models.Seq2SeqLM; load it by Seq2SeqLM.from_preset"
+            f"{seq2seq_lm!r} is not a keras_hub.models.Seq2SeqLM; load one with "
+            "Seq2SeqLM.from_preset"
         )
     name = type(seq2seq_lm).__name__
     _check_interface(seq2seq_lm, name)
     positions = getattr(seq2seq_lm.backbone, "max_sequence_length", max_length)
     if max_length > positions:
-        raise ValueError(f"max_length={max_length} is beyond the {positions} positions of {name}")
+        raise ValueError(
+            f"max_length={max_length} exceeds the {positions} positions of {name}; lower it"
+        )
     tokenizer, prompt = seq2seq_lm.preprocessor.tokenizer, prompt_of(seq2seq_lm.preprocessor)
     order = row_order(tokenizer, prompt, seq2seq_lm.backbone.vocabulary_size)
     return KerasHubTranslator(
@@ -152,15 +156,17 @@ def _check_interface(seq2seq_lm: Any, name: str) -> None:
         found = set(inspect.signature(function).parameters) if function else set()
         if found != arguments:
             raise ValueError(
-                f"{name}.{method} has other arguments than those of T5 and BART, so that a search "
+                f"{name}.{method} takes different arguments from those of T5 and BART, so a search "
                 "cannot call it"
             )
     if seq2seq_lm.preprocessor is None:
-        raise ValueError(f"{name} has no preprocessor; give it one, whose tokenizer cuts the text")
+        raise ValueError(
+            f"{name} has no preprocessor; pass one, because its tokenizer splits the text"
+        )
 
 
 def _model(seq2seq_lm: Any, order: RowOrder) -> KerasHubModel:
-    """Return the model with its rows in the order of this package's ids."""
+    """Return the model with its vocabulary rows in the order of this package's ids."""
     backbone = seq2seq_lm.backbone
     config = backbone.get_config() | {"vocabulary_size": len(order.rows)}
     dialect = Dialect(output_bias=True, extra_length=NO_LIMIT)

@@ -1,4 +1,4 @@
-"""A vocabulary of keras-hub in the order of this package's ids."""
+"""A keras-hub vocabulary in the order of this package's ids."""
 
 import json
 from typing import Any
@@ -30,14 +30,17 @@ def prompt_of(preprocessor: Any) -> Prompt:
 
 
 def row_order(tokenizer: Any, prompt: Prompt, size: int) -> RowOrder:
-    """Return the order of `size` rows; a translation begins with a copy of keras-hub's start.
+    """Return the order of `size` rows; the start row is a copy of keras-hub's start token.
 
-    ValueError: the tokenizer or its prompt is of no known kind.
+    ValueError: tokenizers or prompts of this kind are not supported.
     """
     (*before_source, end), (start, *before_translation) = prompt
     is_known = isinstance(tokenizer, SentencePieceTokenizer | hub.BytePairTokenizer)
     if not is_known or before_source != before_translation or len(before_source) > 1:
-        raise ValueError(f"{type(tokenizer).__name__} is not supported; T5's and BART's are")
+        raise ValueError(
+            f"{type(tokenizer).__name__} is not supported; use a model with T5's or BART's "
+            "tokenizer"
+        )
     if isinstance(tokenizer, SentencePieceTokenizer):
         unknown = tokenizer._unk_token_id
     else:
@@ -52,7 +55,7 @@ def new_tokenizer(
 ) -> AnyTokenizer:
     """Return a tokenizer with the ids of this package; `instruction` begins each source."""
     is_sentencepiece = isinstance(tokenizer, SentencePieceTokenizer)
-    listed = tokenizer.get_vocabulary()  # BART's may have holes
+    listed = tokenizer.get_vocabulary()  # BART's may have gaps
     ids = range(len(listed)) if is_sentencepiece else tokenizer.vocabulary.values()
     known = dict(zip(ids, listed, strict=True))
     names = [known.get(row, f"<unused {row}>") for row in range(order.foreign_size)]

@@ -103,7 +103,7 @@ def segment_mask(queries: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
 
 
 def places_in_segments(segments: tf.Tensor) -> tf.Tensor:
-    """Return the position of each token in its segment, (B, T) int32 from 0 on.
+    """Return the position of each token in its segment, (B, T) int32, counted from 0.
 
     Example:
         >>> places_in_segments(tf.constant([[1, 1, 1, 2, 2, 0]])).numpy().tolist()
@@ -136,10 +136,10 @@ def carried_mask(x: tf.Tensor) -> tf.Tensor | None:
 
 
 def join_masks(*masks: tf.Tensor | None) -> tf.Tensor | None:
-    """Allow a query and a key if every given mask does; None if no mask is given.
+    """Allow a query to attend to a key if every given mask does; return None if no mask is given.
 
-    Masks are boolean, over keys (B, S), queries and keys (B, T, S), or scores (B, H, T, S), to
-    which the result broadcasts.
+    Masks are boolean, over keys (B, S), queries and keys (B, T, S), or scores (B, H, T, S). The
+    result broadcasts to scores.
     """
     # Keras also passes the mask attached to `x` as `mask`, so the same tensor occurs twice.
     distinct = {id(mask): mask for mask in masks if mask is not None}

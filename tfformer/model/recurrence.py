@@ -24,10 +24,10 @@ from tfformer.model.stacks import Decoder, ProjectedMemory
 
 @register
 class SimpleRecurrentUnit(SequenceLayer):
-    """The simpler simple recurrent unit, SSRU: an average with learned weights of the past.
+    """The simpler simple recurrent unit, SSRU: an average of the past with learned weights.
 
     c_t = f_t c_{t-1} + (1 - f_t) W x_t, with f_t = sigmoid(W_f x_t + b_f) and c_{-1} = 0; the
-    output is ReLU(c_t). No product of matrices depends on c_{t-1}.
+    output is ReLU(c_t). No matrix product depends on c_{t-1}.
 
     Args:
         d_model: Width of the model, the size of each vector.
@@ -63,11 +63,11 @@ class SimpleRecurrentUnit(SequenceLayer):
         """Read all positions at once.
 
         Args:
-            x: Vectors (B, T, D). A mask that Keras carries along with them is applied too.
+            x: Vectors (B, T, D). A mask that Keras has attached to them is also applied.
             attention_mask: Boolean (B, T), (B, T, T) or broadcasting over (B, H, T, T), True = may
-                be read. A position that its own row forbids leaves the state unchanged. A position
-                that may read no earlier one begins from a state of zeros, as the first of each
-                sentence in a packed row.
+                be read. A position that may not read itself leaves the state unchanged. A position
+                that may not read an earlier position starts from a state of zeros, as does the
+                first position of each sentence in a packed row.
             mask: The mask that Keras passes by this name, combined with `attention_mask`.
 
         Returns:
@@ -79,15 +79,15 @@ class SimpleRecurrentUnit(SequenceLayer):
     def read(
         self, x: tf.Tensor, mask: tf.Tensor | None = None, state: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Read T positions after a state.
+        """Read T positions, starting from a state.
 
         Args:
             x: Vectors (R, T, D).
             mask: Boolean, broadcasting over (R, H, T, T), see `call`; the same in all heads.
-            state: The state (R, 1, D) float32 before the first of them; by default zeros.
+            state: The state (R, 1, D) float32 before the first position; by default zeros.
 
         Returns:
-            Vectors (R, T, D), and the state (R, 1, D) after the last of them.
+            Vectors (R, T, D), and the state (R, 1, D) after the last position.
         """
         decay, added = self._gates(x)  # each (R, T, D)
         if mask is not None:
@@ -106,7 +106,7 @@ class SimpleRecurrentUnit(SequenceLayer):
         return self._output(state), state
 
     def _gates(self, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return f and (1 - f) W x, each (R, T, D) float32: sums over many positions follow."""
+        """Return f and (1 - f) W x, each (R, T, D) float32, for sums over many positions."""
         forget = tf.sigmoid(tf.cast(self.forget(x), tf.float32))
         return forget, (1 - forget) * tf.cast(self.candidate(x), tf.float32)
 
@@ -157,8 +157,9 @@ def linear_recurrence(
 def _scan(decay: tf.Tensor, added: tf.Tensor) -> tf.Tensor:
     """Compute the recurrence in log2(T) rounds (Hillis and Steele 1986; Blelloch 1990).
 
-    Two stretches of positions (decay, added) and then (decay', added') are together the stretch
-    (decay decay', decay' added + added'). After each round a position has a stretch twice as long.
+    Two adjacent spans of positions, (decay, added) followed by (decay', added'), combine into the
+    span (decay decay', decay' added + added'). Each round doubles the length of the span that ends
+    at each position.
     """
     positions = tf.range(tf.shape(added)[1])
 
@@ -169,7 +170,7 @@ def _scan(decay: tf.Tensor, added: tf.Tensor) -> tf.Tensor:
         distance: tf.Tensor, decay: tf.Tensor, added: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         before = tf.maximum(positions - distance, 0)
-        is_first = (positions < distance)[:, tf.newaxis]  # (T, 1), of stretches from position 0 on
+        is_first = (positions < distance)[:, tf.newaxis]  # (T, 1), spans that begin at position 0
         decay = tf.where(is_first, 0.0, decay)
         added += decay * tf.gather(added, before, axis=1)
         return 2 * distance, decay * tf.gather(decay, before, axis=1), added
@@ -181,7 +182,7 @@ def _scan(decay: tf.Tensor, added: tf.Tensor) -> tf.Tensor:
 class RecurrentDecoderLayer(DecoderLayer):
     """A `DecoderLayer` with a simple recurrent unit in place of self-attention, as in Marian.
 
-    Its `cache` is the states (R, N, D) of N beams.
+    Its `cache` contains the states (R, N, D) of N beams.
     """
 
     def _add_self_attention(self) -> None:
@@ -208,7 +209,7 @@ class RecurrentDecoderLayer(DecoderLayer):
         position: tf.Tensor | int = 0,
         training: bool | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Read new positions after earlier ones, see `DecoderLayer`; all weights are 0."""
+        """Read new positions after earlier ones, see `DecoderLayer`; all returned weights are 0."""
         h = self.recurrence_residual.before(x)
         if cache is not None and cache.shape[1] == x.shape[1]:
             output, state = self.recurrence.step(h, cache)
@@ -221,7 +222,7 @@ class RecurrentDecoderLayer(DecoderLayer):
 
 @register
 class RecurrentDecoder(Decoder):
-    """A `Decoder` of recurrent layers, whose cache is a state (R, N, D) for each of them."""
+    """A `Decoder` of recurrent layers, whose cache contains one state (R, N, D) per layer."""
 
     layer_class = RecurrentDecoderLayer
 
@@ -229,7 +230,7 @@ class RecurrentDecoder(Decoder):
         return self.layer_class(**arguments)
 
     def empty_cache(self, rows: tf.Tensor | int, capacity: tf.Tensor | int) -> Any:
-        """Return `RecurrentStates` of zeros, each (R, 1, D), with room for all positions."""
+        """Return `RecurrentStates` of zeros, each (R, 1, D), for any number of positions."""
         return self.empty_beam_cache(rows, 1, capacity)
 
     def empty_beam_cache(

@@ -17,13 +17,13 @@ class Encoding(NamedTuple):
     """How a document is read and written."""
 
     read: str = "utf-8"  # the codec that reads it
-    write: str = "utf-8"  # the codec that writes it, with what it lacks as `&#252;`
+    write: str = "utf-8"  # the codec that writes it; other characters become `&#252;`
 
 
 def declared_encoding(head: bytes, format: str) -> Encoding:
     """Return the encoding that the first 1,024 bytes of a document declare, or UTF-8.
 
-    Formats other than "html" and "xml" declare none; a mark of UTF-16 counts in any format.
+    Only "html" and "xml" can declare an encoding; a byte order mark applies in any format.
     """
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return Encoding("utf-16", "utf-16")
@@ -41,8 +41,8 @@ def _encoding(label: str, format: str) -> Encoding:
         write = codecs.lookup(label).name
     except LookupError:
         return Encoding()
-    standard = webencodings.lookup(label)  # browsers take us-ascii and latin-1 for windows-1252
-    if write.startswith(("utf-16", "utf-32")):  # a declaration in ASCII cannot be true
+    standard = webencodings.lookup(label)  # browsers read us-ascii and latin-1 as windows-1252
+    if write.startswith(("utf-16", "utf-32")):  # false, because the declaration is in ASCII
         return Encoding()
     read = standard.codec_info.name if format == "html" and standard else write
     return Encoding(read, write)

@@ -15,11 +15,11 @@ from tfformer.text.segmentation import Span, apart, segments
 SPACE = re.compile(r"[ \t\r\n\f]")
 SPACES = re.compile(r"[ \t\r\n\f]+")
 LETTER = re.compile(r"[^\W\d_]")
-EMPHASIS = "emphasis "  # begins the name of markup that is nothing without words, as in **go**
+EMPHASIS = "emphasis "  # begins the name of markup that is dropped if it is empty, as in **go**
 
 
 class Role(enum.Enum):
-    """The part that a piece of a document plays in a sentence."""
+    """The role of a piece of a document in a sentence."""
 
     TEXT = "text"  # words
     OPEN = "open"  # the beginning of an element
@@ -27,7 +27,7 @@ class Role(enum.Enum):
     POINT = "point"  # an image or a comment between words
     COPY = "copy"  # a protected word, with its markup
     LINE = "line"  # a line break, which is copied to the translation
-    CUE = "cue"  # the end of a line or of a cue of subtitles
+    CUE = "cue"  # the end of a line or cue of subtitles
 
 
 class Piece(NamedTuple):
@@ -39,8 +39,8 @@ class Piece(NamedTuple):
     name: str = ""  # the name of a tag, which an end tag shares with its start tag
     # For a tag with translatable attributes, the parts that together make up `raw`
     within: tuple[Part, ...] = ()
-    # For an end tag that repeats the words before it, as `[go]` may in Markdown, how to write it
-    # behind other words
+    # For an end tag whose address is the text before it, as in the Markdown link `[go]`, how to
+    # write it after a different text
     reworded: str = ""
 
     @property
@@ -108,10 +108,10 @@ class MarkedSentence(NamedTuple):
             position += len(shown)
 
     def written(self, translation: str) -> list[str]:
-        """Return each character of a translation as the sentence writes it, or else the format.
+        """Return each character of a translation, spelled as in the sentence or the format.
 
-        The sentence may write a character in several ways, as in `&amp; &#38;`. They keep their
-        order if both texts contain the character equally often.
+        The sentence may write a character in several ways, as in `&amp; &#38;`. These spellings
+        keep their order if both texts contain the character equally often.
         """
         spelling = dict(self.escapes)
         for piece in self.pieces:
@@ -129,7 +129,7 @@ class MarkedSentence(NamedTuple):
         return found
 
     def _spellings(self, character: str) -> Iterator[str]:
-        """Yield how the sentence writes a character each time."""
+        """Yield the spelling of each occurrence of a character in the sentence."""
         for piece in self.pieces:
             if piece.role is Role.TEXT and piece.text == character:
                 yield piece.raw
@@ -204,7 +204,7 @@ def protected(
 
 
 def _protected_spans(pieces: Sequence[Piece], pattern: re.Pattern[str], text: str) -> list[Span]:
-    """Return the spans of copies and of protected words, also across tags."""
+    """Return the spans of copies and of protected words, including those that cross tags."""
     spans: list[Span] = []
     tags = [0]
     end = 0

@@ -1,7 +1,8 @@
 """Place the markup of a sentence in its translation.
 
-A protected word is one character in both texts, so it is a word like any other. A link joins a word
-of the sentence with a word of the translation. The first rule that applies decides:
+Each protected word is replaced by one character in both texts, and so treated as a single word. A
+link connects a word of the sentence to a word of the translation. The first rule that applies
+decides:
 
    >>> from tfformer.text import translate_text
    >>> def place(source, translation, links=()):
@@ -9,37 +10,39 @@ of the sentence with a word of the translation. The first rule that applies deci
    ...         source, lambda _: [translation], "html", align=lambda *_: [links]
    ...     )
 
-1. If the translation is the sentence, it is written as in the document. If it differs in capitals
-   alone, every mark keeps its position.
+1. If the translation equals the sentence, it is written as in the document. If it differs only in
+case, every mark keeps its position.
 
    >>> place("un<b>believ</b>able", "UNBELIEVABLE")
    'UN<b>BELIEV</b>ABLE'
 
-2. A protected word is found in the translation in any case. If the translation lost the word, it is
-   inserted between two words, at the same share of the sentence.
+2. A protected word is found in the translation regardless of case. If the translation lacks the
+word, it is inserted between two words, at the same relative position.
 
    >>> place("See <code>ls</code> now.", "Jetzt ls ansehen.")
    'Jetzt <code>ls</code> ansehen.'
    >>> place("See <code>ls</code> now.", "Jetzt ansehen.")
    'Jetzt <code>ls</code> ansehen.'
 
-3. An element surrounds the words that are linked with its words.
+3. An element surrounds the words that are linked to its words.
 
    >>> place("say <b>go</b> now", "jetzt sag geh", [(0, 1), (1, 2), (2, 0)])
    'jetzt sag <b>geh</b>'
 
-4. A word or sign without a link pairs with the same one, if both texts contain it equally often.
-   12,500 and 12.500 are the same.
+4. A word or sign without a link is paired with the same word or sign, if both texts contain it
+equally often.
+   12,500 and 12.500 count as the same word.
 
    >>> place("Is <b>Anna</b> here?", "Ist die Anna da?")
    'Ist die <b>Anna</b> da?'
 
-5. Any other word pairs with the word at the same share between the pairs around it.
+5. Any other word is paired with the word at the same relative position between the nearest pairs.
 
    >>> place("The <b>dog</b> sleeps.", "Der Hund schläft.")
    'Der <b>Hund</b> schläft.'
 
-6. No two elements share a word. Each element that had words has a word if there are enough.
+6. No two elements share a word. Each element that contains words in the sentence gets at least one
+word, if there are enough.
 
    >>> place("<i>I</i> <b>love</b><u>you</u> all", "Ich liebe euch")
    '<i>Ich</i> <b>liebe</b> <u>euch</u>'
@@ -49,8 +52,9 @@ of the sentence with a word of the translation. The first rule that applies deci
    >>> place("The dog<sup>1</sup> sleeps.", "Es schläft der Hund.", [(0, 2), (1, 3), (2, 1)])
    'Es schläft der Hund<sup>1</sup>.'
 
-8. Lines and cues break between words, at the same share, and not before a comma. Each has words if
-   there are enough. An element around a whole cue stays around the cue.
+8. Lines and cues break between words, at the same relative position, and not before a comma. Each
+line and cue gets at least one word, if there are enough. An element around a whole cue remains
+around it.
 """
 
 from __future__ import annotations
@@ -78,27 +82,27 @@ TOKEN = re.compile(
     rf"{LETTER}+(?:(?:['’\u2010\u2011-]|(?<=\d)[.,:/](?=\d))(?={LETTER}){LETTER}+)*"
     rf"|\S[{MARKS}]*(?:(?<=[\u1039\u17d2])\S[{MARKS}]*)*"  # stacked consonants of Burmese and Khmer
 )
-SEPARATOR = re.compile(r"(?<=\d)[.,](?=\d)")  # of a number, which languages write differently
-GLUE = re.compile(rf"(?![{UNSPACED}])[\w'’/\u2010\u2011-]")  # ties a word to the copy beside it
+SEPARATOR = re.compile(r"(?<=\d)[.,](?=\d)")  # in numbers; languages use different separators
+GLUE = re.compile(rf"(?![{UNSPACED}])[\w'’/\u2010\u2011-]")  # attaches a word to the copy beside it
 CLOSING = tuple(".,;:!?)]}…»”’%、。，；：！？）」』】")
-CLOSING_WORD = re.compile(rf"[{re.escape(''.join(CLOSING))}]+(?!\w)")  # as French has: Quoi ?
+CLOSING_WORD = re.compile(rf"[{re.escape(''.join(CLOSING))}]+(?!\w)")  # as in French: Quoi ?
 # These begin a block of Markdown or another speaker's line, so no line may begin with them.
 BLOCK_START = re.compile(r"[-+*>#=|:~–—]|\d+[.)]")
 UNCLOSED = "unclosed"  # the name of a start tag whose element ends in another sentence
 PRIVATE = range(0xF0000, 0x10FFFE)  # characters that represent protected words
 
-Links = Sequence[tuple[int, int]]  # (source word, target word), of the words between spaces
+Links = Sequence[tuple[int, int]]  # (source word, target word), numbers of the words between spaces
 
 
 @dataclass
 class Mark:
     """Markup of a sentence: a node of a tree."""
 
-    piece: Piece  # of an element, the start tag
-    number: int  # the order in the sentence
+    piece: Piece  # for an element, the start tag
+    number: int  # its order in the sentence
     start: int
-    end: int  # of a point, the start
-    before: str = ""  # the character before the mark; empty behind a point
+    end: int  # for a point, equal to `start`
+    before: str = ""  # the character before the mark; empty after a point
     behind: str = ""
     closing: str = ""  # the end tag
     inside: list[Mark] = field(default_factory=list)
@@ -114,15 +118,15 @@ class Copy(NamedTuple):
     """A protected word."""
 
     piece: Piece
-    text: str  # what the model gets
-    start: int  # in the sentence that the model gets
+    text: str  # what the model receives
+    start: int  # in the sentence that the model receives
 
 
 class Character(NamedTuple):
     """A character of a text in which each protected word is one character, its name."""
 
     text: str
-    word: int  # the number of the word between spaces; -1 of a name
+    word: int  # the number of the word between spaces; -1 for a name
 
 
 class Token(NamedTuple):
@@ -130,13 +134,13 @@ class Token(NamedTuple):
 
     start: int
     end: int
-    text: str  # with case folded, and of a number the digits
+    text: str  # case-folded, and for a number only the digits
     word: int  # the number of the word between spaces
     is_word: bool
 
 
 def with_marks(sentence: MarkedSentence, translation: str, links: Links | None = None) -> str:
-    """Return a translation with each tag of its sentence once, well nested.
+    """Return a translation that contains each tag of its sentence once, properly nested.
 
     `links` are the pairs of source words and target words, if they are known.
     """
@@ -190,8 +194,8 @@ class _Source:
 
     def _read(self, sentence: MarkedSentence, names: Iterator[str]) -> None:
         heard = length = 0
-        before = ""  # the last character; empty behind a point
-        waiting: list[Mark] = []  # for the character behind them
+        before = ""  # the last character; empty after a point
+        waiting: list[Mark] = []  # for the character after them
         for number, (piece, shown) in enumerate(sentence.shown()):
             if piece.role is Role.COPY and not shown:  # a space of code beside another space
                 piece = piece._replace(text="", role=Role.POINT)
@@ -250,7 +254,7 @@ class _Source:
 
 
 def _unclosed(mark: Mark) -> Mark:
-    """Make a point of a start tag without an end tag."""
+    """Turn a start tag without an end tag into a point."""
     mark.piece = mark.piece._replace(role=Role.POINT, name=UNCLOSED)
     return mark
 
@@ -303,8 +307,8 @@ def _with_copies(translation: str, source: _Source) -> list[Character]:
 def _found(copies: Sequence[Copy], source: str, target: str) -> Iterator[Span | None]:
     """Yield the position of each of several equal protected words, None for a lost word.
 
-    If the translation contains the word as often as the sentence, the order decides, otherwise the
-    distance.
+    If the translation contains the word as often as the sentence, occurrences are paired in order,
+    otherwise by distance.
     """
     words = copies[0].text.split()
     starts = [copy.start + len(copy.text) - len(copy.text.lstrip()) for copy in copies]
@@ -355,8 +359,8 @@ def _are_glued_so(glued: tuple[str, str], others: Iterable[tuple[str, str]]) -> 
 def _with_lost_copies(
     target: Sequence[Character], lost: Set[str], pairs: _Pairs
 ) -> list[Character]:
-    """Insert protected words that the translation lost between two words."""
-    ends = {len(pairs.source) - 1: len(target), 0: 0}  # of a word that ends or begins the sentence
+    """Insert each protected word that the translation lacks between two words."""
+    ends = {len(pairs.source) - 1: len(target), 0: 0}  # if the word ends or begins the sentence
     inserted: defaultdict[int, list[Character]] = defaultdict(list)
     end = 0
     for place, name in enumerate(pairs.source):
@@ -371,7 +375,7 @@ def _with_lost_copies(
 
 
 def _with_spaces(target: Sequence[Character], source: _Source) -> Iterator[Character]:
-    """Yield a translation with a space between a word and a protected word that was apart."""
+    """Yield a translation, separating words from protected words where the sentence does."""
     before = ""
     for character in target:
         if before and _lacks_space(before, character.text, source):
@@ -405,7 +409,7 @@ def _lacks_space(left: str, right: str, source: _Source) -> bool:
 
 
 class _Pairs:
-    """The tokens of a sentence and the stretches of the translation that say them."""
+    """The tokens of a sentence and the spans of the translation that correspond to them."""
 
     def __init__(self, source: _Source, target: Sequence[Character], links: Links) -> None:
         self.source = source.text
@@ -427,7 +431,7 @@ class _Pairs:
                 self._spans[number] = self._at_share(token)
 
     def _partners(self) -> dict[int, int]:
-        """Pair the same words and signs that both texts contain equally often: rule 4."""
+        """Pair equal words and signs that occur equally often in both texts: rule 4."""
         partner: dict[int, int] = {}
         others = _numbers_of(self.there)
         for text, here in _numbers_of(self.here).items():
@@ -440,7 +444,7 @@ class _Pairs:
         return partner
 
     def _known(self, number: int) -> list[Span]:
-        """The stretches of the translation that a token is paired or linked with."""
+        """The spans of the translation that a token is paired with or linked to."""
         token = self.here[number]
         if number in self.partner:
             return [self.there[self.partner[number]][:2]]
@@ -453,7 +457,7 @@ class _Pairs:
         return [one[:2] for one in words]
 
     def _at_share(self, token: Token) -> list[Span]:
-        """The tokens at the same share of the words between the known tokens: rule 5."""
+        """The target tokens at the same relative position between the known tokens: rule 5."""
         start, end = self._scaled(token.start), self._scaled(token.end)
         free = (token.is_word and self._words) or self.there
         first = bisect_left(free, start, key=_centre)
@@ -465,7 +469,7 @@ class _Pairs:
         return [min(nearest, key=lambda one: abs(_centre(one) - middle))[:2]]
 
     def _scaled(self, place: int) -> float:
-        """The position at the same share of the text between the known tokens."""
+        """The position in the translation at the same relative position between known tokens."""
         left, right = (0, 0), (len(self.source), len(self.target))
         behind = bisect_left(self._anchors, bisect_left(self.here, place, key=_start))
         before = bisect_left(self._anchors, bisect_right(self.here, place, key=_end)) - 1
@@ -480,12 +484,12 @@ class _Pairs:
         return left[1] + (place - left[0]) * (right[1] - left[1]) / max(1, right[0] - left[0])
 
     def tokens_of(self, start: int, end: int) -> range:
-        """The numbers of the source tokens that a stretch contains in full or in part."""
+        """The numbers of the source tokens that a span contains fully or partly."""
         first = bisect_right(self.here, start, key=_end)
         return range(first, bisect_left(self.here, end, key=_start))
 
     def stretch(self, start: int, end: int) -> Span | None:
-        """The stretch of the translation that says a stretch of the sentence."""
+        """The span of the translation that corresponds to a span of the sentence."""
         tokens = self.tokens_of(start, end)
         first = bisect_left(self._anchors, tokens.start)
         chosen = self._anchors[first : bisect_left(self._anchors, tokens.stop)]
@@ -496,7 +500,7 @@ class _Pairs:
         return self._densest(spans, len(tokens)) if spans else None
 
     def part(self, number: int, start: int, end: int) -> list[Span]:
-        """The stretches that say the part of a token from `start` to `end`."""
+        """The spans of the translation for the part of a token from `start` to `end`."""
         token = self.here[number]
         if number not in self.partner:
             return self._spans[number]
@@ -505,7 +509,7 @@ class _Pairs:
         return [(left, max(left, other.end - max(0, token.end - end)))]
 
     def _densest(self, spans: Sequence[Span], width: int) -> Span:
-        """The longest run of stretches with at most `width` + 1 tokens between two of them."""
+        """The longest run of spans in which neighbours begin at most `width` + 1 tokens apart."""
         numbers = [bisect_left(self.there, start, key=_start) for start, _ in spans]
         runs = [[spans[0]]]
         for (before, number), span in zip(itertools.pairwise(numbers), spans[1:], strict=True):
@@ -516,7 +520,7 @@ class _Pairs:
         return longest[0][0], max(end for _, end in longest)
 
     def word_end(self, place: int, area: Span | None = None) -> int:
-        """The end of a word of the translation that is nearest to the share of a position."""
+        """The end of the target word that is nearest to the relative position of `place`."""
         low, high = area or (0, len(self.target))
         share = min(max(self._scaled(place), low), high)
         ends = [word.end for word in self._words if low <= word.end <= high]
@@ -549,7 +553,7 @@ def _numbers_of(tokens: Sequence[Token]) -> defaultdict[str, list[int]]:
 
 
 def _same_places(source: str, target: str) -> list[int]:
-    """The position in a translation of each character; empty unless only case differs."""
+    """The position of each source character in a translation; empty unless only case differs."""
     if source.casefold() != target.casefold():
         return []
     places: list[int] = []
@@ -596,7 +600,7 @@ class _Placing:
         return cells
 
     def _place(self, marks: Sequence[Mark], inside: Span, area: Span) -> None:
-        """Place the marks that a stretch of the sentence contains in an area of the translation."""
+        """Place the marks in a span of the sentence within an area of the translation."""
         elements = [mark for mark in marks if mark.role is Role.OPEN]
         self._share_out(elements, [self._wanted(one, inside, area) for one in elements], area)
         for mark in marks:
@@ -608,7 +612,7 @@ class _Placing:
             self._place(mark.inside, (mark.start, mark.end), mark.target)
 
     def _wanted(self, mark: Mark, inside: Span, area: Span) -> Span:
-        """The stretch of the translation that an element would have by itself."""
+        """The span of the translation that an element would cover if it were alone."""
         low, high = area
         start, end = inside
         for cue in self._breaks:
@@ -628,7 +632,7 @@ class _Placing:
         return left, right
 
     def _share_out(self, elements: Sequence[Mark], wanted: Sequence[Span], area: Span) -> None:
-        """Give each element its words, and no word to two elements: rule 6."""
+        """Assign each element its words, and no word to two elements: rule 6."""
         order = sorted(zip(wanted, elements, strict=True), key=lambda one: (one[0], one[1].number))
         needs = [self._need(mark) for _, mark in order]
         done = area[0]
@@ -645,13 +649,13 @@ class _Placing:
             done = right
 
     def _need(self, mark: Mark) -> int:
-        """The number of words that an element needs for each element in it to have a word."""
+        """The number of words that an element needs so that each element in it gets a word."""
         tokens = self._pairs.tokens_of(mark.start, mark.end)
         own = any(self._pairs.here[number].is_word for number in tokens)
         return max(int(own), sum(self._need(one) for one in mark.inside if one.role is Role.OPEN))
 
     def _leaving(self, count: int, area: Span) -> int:
-        """The last position in an area with `count` words behind it, or the beginning."""
+        """The last position in an area with `count` words after it, or the beginning."""
         cells = [cell for cell in self._cells if area[0] <= cell[0] and cell[1] <= area[1]]
         if count == 0:
             return area[1]
@@ -679,14 +683,14 @@ class _Placing:
         return pairs.word_end(place, area)
 
     def _place_breaks(self) -> None:
-        """Break the translation at about the same shares: rule 8."""
+        """Break the translation at about the same relative positions: rule 8."""
         ends = [end for _, end in self._cells]
         places = [place for place in range(1, len(self._target)) if self._may_break(place)]
         scale = len(self._target) / max(1, len(self._pairs.source))
         breaks = self._breaks_for(len(ends))
         done = 0
         for number, mark in enumerate(breaks):
-            parts = len(breaks) - number  # behind the break
+            parts = len(breaks) - number  # after the break
             first = bisect_right(ends, done)
             needed = max(1, min(parts, len(ends) - first - 1))
             free = [
@@ -704,7 +708,7 @@ class _Placing:
                 done = place
 
     def _breaks_for(self, words: int) -> list[Mark]:
-        """The breaks of a translation: of few words, ends of lines are dropped before cues."""
+        """The breaks of a translation; if it has few words, line ends are dropped, but no cues."""
         cues = [mark for mark in self._breaks if mark.piece.name == "cue"]
         lines = [mark for mark in self._breaks if mark.piece.name != "cue"]
         if cues:
@@ -730,7 +734,7 @@ def _all(marks: Iterable[Mark]) -> Iterator[Mark]:
 
 
 def _add_breaks(breaks: Sequence[Mark], marks: list[Mark]) -> None:
-    """Add each break to the marks side by side among which it is."""
+    """Add each break to the sibling marks among which it falls."""
     placed = [(mark, mark.target[0]) for mark in breaks if mark.target]
     levels = [_level(marks, place) for _, place in placed]
     for (mark, _), level in zip(placed, levels, strict=True):
@@ -738,7 +742,7 @@ def _add_breaks(breaks: Sequence[Mark], marks: list[Mark]) -> None:
 
 
 def _level(marks: list[Mark], place: int) -> list[Mark]:
-    """The marks side by side among which a position of the translation is."""
+    """The sibling marks among which a position of the translation falls."""
     for mark in marks:
         if mark.role is Role.OPEN and mark.target and mark.target[0] < place < mark.target[1]:
             return _level(mark.inside, place)
@@ -749,7 +753,7 @@ def _level(marks: list[Mark], place: int) -> list[Mark]:
 
 
 def _written(marks: Sequence[Mark], target: Sequence[str], area: Span) -> Iterator[str]:
-    """Yield a stretch of the translation, whose characters are `target`, with its marks."""
+    """Yield an area of the translation, whose characters are `target`, with its marks."""
     placed = [(mark.target, mark) for mark in marks if mark.target]
     placed.sort(key=lambda one: (one[0][0], not _is_behind_word(one[1]), one[1].number))
     done, end = area
@@ -778,7 +782,7 @@ def _is_behind_word(mark: Mark) -> bool:
 
 
 def _with_spaces_around(mark: Mark, before: str, behind: str) -> str:
-    """A point with the spaces that it has in the sentence."""
+    """A point with the spaces that surround it in the sentence."""
     if mark.role is not Role.POINT:
         return mark.piece.raw
     left = " " if mark.before.isspace() and before and not before[-1].isspace() else ""

@@ -2,8 +2,8 @@ r"""Find the words that no translation changes: addresses, file names, identifie
 
 Quantities, dates, times and prices are not protected: languages write them differently.
 
-Scripts without spaces between words (`UNSPACED`) end a protected word: in 请发到a@b.org吧 it is
-a@b.org.
+A character of a script without spaces (`UNSPACED`) ends a protected word: 请发到a@b.org吧 contains
+the protected word a@b.org.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ NO_SPACES = (
     "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u312f\u31f0-\u31ff\u3400-\u4dbf"
     "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
-UNSPACED = NO_SPACES + "\u1100-\u11ff\u3130-\u318f\uac00-\ud7af"  # and Korean's particles
+UNSPACED = NO_SPACES + "\u1100-\u11ff\u3130-\u318f\uac00-\ud7af"  # and Korean, for its particles
 STOPS = "\u3000-\u303f\uff01-\uff0f\uff1a-\uff1f"  # Chinese and Japanese punctuation
 LETTER = rf"[^\W{UNSPACED}]"  # a letter, a digit or _ of a script with spaces
 NAME = rf"[^\W{UNSPACED}]|-"
 BEGIN = rf"(?<!{LETTER})"
 END = rf"(?!{LETTER})"
 
-GROUP = r"\([^\s<>\"'()]*\)|\[[^\s<>\"'\[\]]*\]"  # brackets, as at the end of a page's address
-# Up to a letter or a group: the full stop behind it, or the bracket around it, is the sentence's.
+GROUP = r"\([^\s<>\"'()]*\)|\[[^\s<>\"'\[\]]*\]"  # brackets, as at the end of a URL
+# Ends with a letter or a group: a full stop after it or a bracket around it is not part of it.
 TAIL = (
     rf"(?:(?>{GROUP}|[^\s<>\"'{STOPS}{UNSPACED}])*(?:{GROUP}|(?={LETTER}|[/=&#-])[^{UNSPACED}])"
-    rf"(?:(?<=/)[{UNSPACED}]+(?=[\s/]|\Z))?)"  # https://zh.wikipedia.org/wiki/北京, by itself
+    rf"(?:(?<=/)[{UNSPACED}]+(?=[\s/]|\Z))?)"  # https://zh.wikipedia.org/wiki/北京, before a space
 )
-QUOTES = "–—…“”„‘’«»"  # no part of an address without a scheme
+QUOTES = "–—…“”„‘’«»"  # never part of an address without a scheme
 NEAR = rf"[^\s<>\"'{STOPS}{UNSPACED}{QUOTES}]"
 NEAR_TAIL = rf"(?>{GROUP}|{NEAR})*(?:{GROUP}|(?={LETTER}|[/=&#-]){NEAR})"
 DOTTED = rf"(?:{NAME})+(?:\.(?:{NAME})+)"
-FOLDER = rf"/(?:\.{{1,2}}(?=/)|\.?(?:{NAME})+(?:\.(?:{NAME})+)*)"  # without a full stop behind it
+FOLDER = rf"/(?:\.{{1,2}}(?=/)|\.?(?:{NAME})+(?:\.(?:{NAME})+)*)"  # without a full stop after it
 PART = rf"(?:{NAME}|[$~])+"  # a part of a Windows path
 USUAL = "pdf|docx?|xlsx?|pptx?|txt|csv|jpe?g|png|gif|svg|zip|mp[34]|html?|css|json|xml|py|js"
 ENDING = rf"(?:[a-z]{{2}}[a-z\d]{{0,2}}|[chor]|{USUAL}|{USUAL.upper()}){END}"
@@ -49,15 +49,15 @@ BEFORE_WORD = rf"(?<![^\s(\[\"'„“«»{UNSPACED}])"
 
 
 class Rule(NamedTuple):
-    """A kind of word that stays."""
+    """A kind of protected word."""
 
     name: str  # the kind
     pattern: str  # a regular expression
-    examples: Sequence[str]  # words that stay as a whole in any sentence
+    examples: Sequence[str]  # words that are protected as a whole in any sentence
     not_in: Sequence[str] = ()  # texts without protected words
 
 
-SIGNS = (  # words that begin without a letter
+SIGNS = (  # words that do not begin with a letter
     Rule("placeholder of a model", SYMBOL.pattern, ["⟦1⟧", "⟦12⟧"]),
     Rule(
         "emoji",
@@ -79,7 +79,7 @@ SIGNS = (  # words that begin without a letter
         ["{n, plural, one {# item} other {# of {m} items}}"],
     ),
     Rule(
-        "placeholder in braces",  # of one or two words, before them up to three with commas
+        "placeholder in braces",  # one or two words, after up to three that end in commas
         r"[#$%]?\{ ?(?:[^{}\s]{1,60}, ){0,3}[^{}\s]{1,60}(?: [^{}\s]{1,60})? ?\}|\{\}",
         [
             "{}",
@@ -129,7 +129,7 @@ SIGNS = (  # words that begin without a letter
         ["his/hers and/or/if 3/14/2026", "/home is one word"],
     ),
 )
-WORDS = (  # not behind a letter
+WORDS = (  # not after a letter
     Rule(
         "host and page",
         rf"(?<!/)(?:localhost|(?:(?:{NAME})+\.)+[a-z]{{2,24}})"
@@ -183,7 +183,7 @@ WORDS = (  # not behind a letter
         ["the iPhone of McDonald on YouTube", "and_ or so"],
     ),
     Rule(
-        "code",  # of a product, a norm, a commit
+        "code",  # of a product, a standard, a commit
         rf"\d{{4}}-\d\d-\d\dT[\d:.]*\d(?:Z|[+-]\d\d:\d\d)?{END}"
         rf"|(?=[A-Z\d-]*\d)(?=[\d-]*[A-Z])[A-Z\d]+(?:-[A-Z\d]+)+{END}"
         rf"|(?=[a-f]*\d)(?=\d*[a-f])[\da-f]{{8,64}}(?:-[\da-f]{{4,12}})*{END}"
@@ -203,7 +203,7 @@ URL = Rule(
     ],
 )
 RULES = (*SIGNS, URL, *WORDS)
-LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)  # written in a text that is no HTML
+LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)  # written in a text that is not HTML
 
 
 def _any(rules: Sequence[Rule]) -> str:
@@ -212,7 +212,7 @@ def _any(rules: Sequence[Rule]) -> str:
 
 @functools.lru_cache(maxsize=16)
 def protected_words(keep: Sequence[str] = ()) -> re.Pattern[str]:
-    """Return the pattern of protected words, with more words and phrases to protect.
+    """Return the pattern of protected words, including the words and phrases in `keep`.
 
     A space in a phrase matches any white space except the end of a line.
 
@@ -222,13 +222,13 @@ def protected_words(keep: Sequence[str] = ()) -> re.Pattern[str]:
     """
     phrases = sorted({tuple(phrase.split()) for phrase in keep}, key=len, reverse=True)
     own = [_phrase(words) for words in phrases if words]
-    signs = rf"(?![A-Za-z\s])(?:{_any(SIGNS)})"  # most places fail early
+    signs = rf"(?![A-Za-z\s])(?:{_any(SIGNS)})"  # most positions fail early
     words = rf"{BEGIN}(?<![.-])(?=\w)(?:{_any(WORDS)})"
     return re.compile("|".join([*own, signs, URL.pattern, words]))
 
 
 def _phrase(words: Sequence[str]) -> str:
-    """The pattern of a phrase, which is no part of a longer word."""
+    """The pattern of a phrase that is not part of a longer word."""
     pattern = r"[^\S\n]+".join(map(re.escape, words))
     begin = "" if re.match(f"[{UNSPACED}]", words[0]) else BEGIN
     end = "" if re.match(f"[{UNSPACED}]", words[-1][-1]) else END

@@ -1,6 +1,6 @@
-"""A text as blocks, sentences and whitespace, and long sentences as clauses.
+"""Divide a text into blocks, sentences and whitespace, and long sentences into clauses.
 
-Whatever is cut here gives the text back, character for character, when it is joined.
+Joining the parts gives the original text, character for character.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sentencex
 from tfformer.text.protected_words import protected_words
 
 GAP = r"\t\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029"  # ends of lines, and of columns
-# Characters without width for breaks, joins and directions, which may occur beside a space.
+# Zero-width characters for breaks, joins and directions, which may occur beside a space.
 INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e"
 INVISIBLE += "\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\ufeff"
 EDGES = "".join(filter(str.isspace, map(chr, range(0x3001)))) + INVISIBLE
@@ -26,10 +26,10 @@ WORD = re.compile(r"\s*\S{1,40}|\s+")  # long words are cut after 40 characters
 STRONG_STOP = re.compile(r"[.!?;:…。！？；：।؟][\"'”’»)\]]*$|\s[-–—]+$|—$")
 WEAK_STOP = re.compile(r"[,，、،)\]»”–]$")
 STOP = re.compile(r"[.!?…‼⁉:;。！？।]")
-# Ends of sentences that sentencex does not know: before a digit, of Khmer and of Tibetan.
+# Sentence ends that sentencex does not find: before a digit, in Khmer and in Tibetan.
 MORE_ENDS = re.compile(r"[。！？｡][\"'”’»」』）)]*(?=\d)|[\u17d4\u17d5\u0f0d\u0f0e]+[ \xa0]*(?=\S)")
 NO_BEGINNING = re.compile(r"[,;:、，；：。．！？）)」』”’]")  # UAX 29, SB8a
-# What ends in a full stop and does not end a sentence before the text that follows it.
+# Abbreviations and ordinals whose full stop does not end a sentence, depending on what follows.
 BEFORE_NUMBER = re.compile(
     r"(?:^|[\s(\[])(?:vols?|figs?|eqs?|nos?|nrs?|pp?|chap|ch|secs?|sect|arts?|tabs?|app|ed|paras?|pts?"
     r"|thm|lem|prop|def|cor|ex|eqns?|refs?|approx|max|ca|cf|bd|abb|kap|cap|pág|núm"
@@ -37,7 +37,7 @@ BEFORE_NUMBER = re.compile(
     re.IGNORECASE,
 )
 NUMBER = re.compile(r"\d|[IVXLC]{2,}\b")
-# An ordinal or the end of an abbreviation: before a small letter, as in "J.-C. est né".
+# An ordinal or the end of an abbreviation, before a lower-case letter, as in "J.-C. est né".
 BEFORE_SMALL = re.compile(r"(?:^|[\s.\u2010\u2011-])(?:\d{1,3}|[^\W\d_])\.\s+$")
 WITHIN = {
     "fr": re.compile(r"(?:^|[\s(«\"'’])(?:MM?|Mmes?|Mlles?|Mgr|Dr|Pr|St|Ste|Me)\.\s+$"),
@@ -50,17 +50,17 @@ WITHIN = {
         re.IGNORECASE,
     ),
 }
-BLOCK = 2**16  # characters of a text that are held
+BLOCK = 2**16  # characters of a text that are held in memory
 BLOCK_END = re.compile(r"[.!?…][\"'”’»)\]]*\s+|[。！？；]+")
 SPACE = re.compile(r"\s+")
-SENTENCEX_BLOCK = 5_000  # characters at a time: some texts take sentencex time by their square
+SENTENCEX_BLOCK = 5_000  # characters at a time: for some texts, sentencex takes quadratic time
 
 Span = tuple[int, int]  # start and end in a text
 CountTokens = Callable[[Sequence[str]], list[int]]
 
 
 class Segment(NamedTuple):
-    """A stretch of a text."""
+    """A span of a text."""
 
     text: str  # its characters
     # Whether it is translated. Other segments are white space, markers of lists and text without a
@@ -73,23 +73,23 @@ def segments(
 ) -> Iterator[Segment]:
     """Divide a text into sentences and the text between them.
 
-    A sentence ends at a full stop or the like, and in any case at the end of a line or a tab. Full
-    stops of abbreviations, numbers and addresses do not end one, as `sentencex` knows for about 300
-    languages.
+    A sentence ends at a full stop or similar punctuation, and always at the end of a line or at a
+    tab. Full stops of abbreviations, numbers and addresses do not end a sentence; `sentencex` has
+    rules for about 300 languages.
 
     Args:
         text: Any text.
-        language: The code of its language, such as "en" or "de-AT". An unknown one is divided as
-            English is.
-        whole: The start and the end, in order, of protected words, in which no sentence ends; by
-            default those of `protected_words`.
+        language: The code of its language, such as "en" or "de-AT". A text in an unknown language
+            is divided like English.
+        whole: The spans, in order, of protected words, in which no sentence ends; by default the
+            matches of `protected_words`.
 
     Yields:
-        Segments; joined, they are the text. A sentence has no whitespace at its
-            ends, nor characters without width.
+        Segments whose concatenation is the text. A sentence has no whitespace and no zero-width
+        characters at its ends.
 
     Raises:
-        ValueError: The text holds half a surrogate pair, which is no Unicode character.
+        ValueError: The text contains half a surrogate pair, which is not a Unicode character.
 
     Example:
         >>> [segment.text for segment in segments("Mr. A is here.  He sleeps.", "en")]
@@ -114,7 +114,7 @@ def segments(
 
 
 def _without_stops(text: str, whole: Sequence[Span]) -> str:
-    """The text with a letter in the place of each stop in a protected word."""
+    """The text with each stop in a protected word replaced by a letter."""
     parts = []
     done = 0
     for start, end in whole:
@@ -129,12 +129,12 @@ def divided(
     max_tokens: int,
     whole: Iterable[tuple[int, int]] = (),
 ) -> list[str]:
-    """Divide a sentence that is too long for a model into clauses that are not.
+    """Divide a sentence that is too long for a model into clauses that are short enough.
 
-    A clause ends behind a semicolon, colon or dash in the second half of the model's length, else
-    behind a comma there, else between words. Only a word of more than 40 characters is cut. The
-    spans in `whole`, in order, are never cut, even if one is too long. The clauses give the
-    sentence when they are joined. The time grows in proportion to it.
+    A clause ends after a full stop, semicolon, colon or dash in the second half of the words that
+    fit, otherwise after a comma there, otherwise between words. Only a word of more than 40
+    characters is cut. The spans in `whole`, in order, are never cut, even if one is too long.
+    Joining the clauses gives the sentence. The time is proportional to the length of the sentence.
 
     Example:
         >>> words = lambda texts: [len(text.split()) for text in texts]
@@ -169,7 +169,7 @@ def _words(sentence: str, whole: Iterable[tuple[int, int]]) -> Iterator[str]:
 
 
 def _sentences(line: str, start: int, language: str) -> Iterator[str]:
-    """Divide a line from `start` on, in blocks; the last sentence of one begins the next."""
+    """Divide a line from `start` on, in blocks; a block's last sentence begins the next."""
     within = WITHIN.get(language.split("-")[0].split("_")[0].lower())
     while start < len(line):
         found = list(sentencex.segment(language, line[start : start + SENTENCEX_BLOCK]))
@@ -186,7 +186,7 @@ def _sentences(line: str, start: int, language: str) -> Iterator[str]:
 
 
 def _goes_on(before: str, behind: str, within: re.Pattern[str] | None) -> bool:
-    """Whether a text that sentencex has cut is one sentence."""
+    """Whether two sentences of sentencex are parts of one sentence."""
     end = before[-40:]
     is_glued = end[-1] == "." and (behind[0].isalnum() or behind[0] == "-")
     if is_glued or NO_BEGINNING.match(behind):
@@ -252,7 +252,7 @@ def _clause_end(words: Sequence[str], first: int, last: int) -> int:
 
 
 def apart(spans: Iterable[Span]) -> list[Span]:
-    """Return the spans that overlap no span before them."""
+    """Return the spans that do not overlap an earlier span of the result."""
     taken: set[int] = set()
     free = []
     for start, end in spans:
@@ -263,19 +263,21 @@ def apart(spans: Iterable[Span]) -> list[Span]:
 
 
 def check_unicode(text: str) -> None:
-    """Raise ValueError for a text with half of a character, such as a lone surrogate."""
+    """Raise ValueError for a text that contains half a character, such as a lone surrogate."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise ValueError(
-            f"the text holds {text[error.start]!a}, which is no Unicode character; read it as UTF-8"
+            f"the text contains {text[error.start]!a}, which is not a Unicode character; read it "
+            "as UTF-8"
         ) from None
 
 
 def blocks(parts: Iterable[str]) -> Iterator[str]:
-    """Yield a text in blocks, at most twice `BLOCK` characters, that end where a line ends.
+    """Yield a text in blocks of at most twice `BLOCK` characters that end at a line end.
 
-    Within a line that is longer than a block, one ends behind a sentence, else between words.
+    Within a line that is longer than a block, a block ends after a sentence, otherwise between
+    words.
     """
     held = ""
     for part in parts:
@@ -290,7 +292,7 @@ def blocks(parts: Iterable[str]) -> Iterator[str]:
 
 
 def block_end(text: str) -> int:
-    """Return the place where a block of a long text ends best."""
+    """Return the best position for the end of a block in a long text."""
     line_end = text.rfind("\n") + 1
     if line_end:
         return line_end

@@ -29,7 +29,7 @@ from tfformer.text.segmentation import BLOCK, CountTokens, divided
 MAX_CHARACTERS = 5_000  # sentence limit for a model whose tokens are not known
 MARK = "\ufeff"  # byte order mark: some files begin with it
 SAID = re.compile(r"[^\W_]")  # a letter or a number
-PORTION = 512  # parts of a text that are held, translated and given out at a time
+PORTION = 512  # parts of a text that are held, translated and yielded at a time
 
 Translate = Callable[[list[str]], list[str]]
 Align = Callable[[list[str], list[str]], Sequence[Links]]
@@ -49,11 +49,12 @@ class TextTranslator:
     r"""Translates whole documents with a function that translates sentences.
 
     Args:
-        translate_sentences: Sentences in, as many translations out.
-        align: Sentences and their translations in; out, of each pair, the links between source
-            words and target words, counted from 0, where words are the parts between spaces.
+        translate_sentences: A function that returns the translation of each sentence in a list.
+        align: A function of sentences and their translations that returns, for each pair, the links
+            between source words and target words. Words are separated by spaces and counted from 0.
             Without links, markup is placed by equal words and by length.
-        count_tokens: Texts in, the number of the model's tokens of each out.
+        count_tokens: A function that returns the number of the model's tokens in each text of a
+            list.
         max_tokens: The model's limit; a longer sentence is divided into clauses. Without a limit,
             a sentence of more than 5,000 characters is divided.
         language: The code of the source language, such as "en".
@@ -63,7 +64,8 @@ class TextTranslator:
             protected words in its input.
         target_language: The code of the target language, for the attribute `lang` of a page.
         attributes: Whether `alt`, `title`, `placeholder`, `aria-label` and a page's description are
-            translated, as well as the text and title of Markdown's images and links.
+            translated, as well as the text of images and the titles of images and links in
+            Markdown.
 
     Example:
         >>> shout = TextTranslator(lambda sentences: [text.upper() for text in sentences])
@@ -86,21 +88,21 @@ class TextTranslator:
 
         Args:
             text: The text.
-            format: "text" (paragraphs), "lines" (one sentence a line), "html", "xml", "markdown" or
-                "srt" (SubRip's subtitles).
+            format: "text" (paragraphs), "lines" (one sentence per line), "html", "xml", "markdown"
+                or "srt" (SubRip's subtitles).
 
         Returns:
             The translation. Blank lines, indentation, spaces at the end of a line, line ends,
             markup and code do not change.
 
         Raises:
-            ValueError: There is no such format, the text holds no Unicode character, or it is not
+            ValueError: The format is unknown, or the text contains half a surrogate pair or is not
                 well-formed XML.
         """
         return "".join(self.stream(text, format))
 
     def stream(self, text: str | Iterable[str], format: str = "text") -> Iterator[str]:
-        """Yield the translation in pieces, in order; otherwise as `translate`.
+        """Yield the translation in pieces, in order; otherwise like `translate`.
 
         The formats "text", "lines" and "html" are read in parts, a few hundred sentences at a time.
         The other formats are read as a whole.
@@ -129,7 +131,7 @@ class TextTranslator:
         yield from self._filled([_with_attributes(part, within) for part in parts])
 
     def _filled(self, parts: Sequence[Part]) -> list[str]:
-        """Return some parts of a document with their sentences translated."""
+        """Return parts of a document with their sentences translated."""
         divided_parts = [list(self._clauses(part)) for part in parts]
         flat = itertools.chain.from_iterable(divided_parts)
         clauses = [clause for clause in flat if isinstance(clause, MarkedSentence)]
@@ -199,7 +201,8 @@ def with_symbols(sentence: MarkedSentence, placeholders: Sequence[str]) -> Marke
 def without_strays(translation: str, source: str) -> str:
     """Remove placeholders that occur more often in the translation than in the source.
 
-    The space before each of them goes too. A translation without words becomes the source.
+    The space before each of them is removed too. If no letter or digit remains, the source is
+    returned.
 
     Example:
         >>> without_strays("Um ⟦2⟧ in ⟦1⟧ ⟦1⟧.", "In ⟦1⟧.")
@@ -217,7 +220,7 @@ def without_strays(translation: str, source: str) -> str:
 
 
 def _portions(parts: Iterable[Part]) -> Iterator[list[Part]]:
-    """Yield up to `PORTION` parts together, of about as many characters as a block."""
+    """Yield lists of up to `PORTION` parts that contain about `BLOCK` characters at most."""
     portion: list[Part] = []
     size = 0
     for part in parts:

@@ -64,7 +64,7 @@ def train(
         ValueError: The recipe does not fit the text, the other run or the run to be resumed. In
             this case, nothing has been written.
         FileNotFoundError: There is no such run, or no such text.
-        FileExistsError: `run_dir` exists and is neither empty nor a run directory.
+        FileExistsError: `run_dir` is not empty, and `resume` is False.
         BlockingIOError: Another training run has locked the folder.
         TrainingDiverged: The loss or a weight is NaN or infinite; the last good checkpoint is kept.
 
@@ -162,11 +162,11 @@ def _compiled_model(config: Config, data: TrainingData, workers: Workers) -> Mod
 
 
 def _share_rows(model: Model, optimizer: CaseSharing, data: TrainingData) -> None:
-    """Let embeddings of pieces that differ only in case share updates, except for their case part.
+    """Make pieces that differ only in case share a vector, to which a vector per case is added.
 
     A matrix shared by source and target is visited twice; the second visit, with the target's case
-    counts, wins. `optimizer` is the recipe's own: with float16, Keras has wrapped it in an
-    optimizer that scales the loss.
+    counts, wins. `optimizer` is the recipe's optimizer, not `model.optimizer`: with float16, Keras
+    wraps it in an optimizer that scales the loss.
     """
     tokenizers = data.tokenizers
     text = data.train.text
@@ -221,7 +221,7 @@ def _fit(
         initial_epoch=len(history),
         epochs=config.training.epochs,
         callbacks=callbacks,
-        shuffle=False,  # the batches already are
+        shuffle=False,  # the batches are already shuffled
         verbose=verbosity if workers.is_chief else 0,
     )
 

@@ -24,7 +24,7 @@ OPTIONS = "special:model.yml"
 # Marian's type codes: 0x04 for float, then the size in bytes.
 FLOATS = {0x0402: "<f2", 0x0404: "<f4", 0x0408: "<f8"}
 BYTES = 0x0101  # int8, only for the options
-ROUNDED = 0x4101  # of the fork browsermt/marian-dev: matrices in int8 for any processor
+ROUNDED = 0x4101  # in the fork browsermt/marian-dev: int8 matrices for any processor
 ALPHA = "_QuantMultA"  # the scale of an activation, which is not read
 ALIGNMENT = 256
 HEADERS = {  # version of NumPy's format -> reader of the header
@@ -99,7 +99,7 @@ def write_npz(path: Path, options: MarianOptions, tensors: Mapping[str, np.ndarr
 
 
 def write_bin(path: Path, options: MarianOptions, tensors: Mapping[str, np.ndarray]) -> None:
-    """Write a model with its `special:model.yml` as `.bin`, whole or not at all."""
+    """Write a model and its options atomically as a `.bin` file."""
     every = dict(tensors) | {OPTIONS: _option_bytes(options)[np.newaxis]}
     types = {"float16": 0x0402, "float32": 0x0404, "float64": 0x0408, "int8": BYTES}
     headers, names, shapes, contents = [], [], [], []
@@ -193,9 +193,9 @@ def _tensor(
 
 
 def _rounded(path: Path, name: str, size: int, offset: int, shape: tuple[int, ...]) -> np.ndarray:
-    """Return a matrix in float32 whose int8 values are stored before the multiplier of all.
+    """Return a matrix in float32, stored as int8 values and then the multiplier they share.
 
-    The rows of an embedding are stored one after the other, as are the columns of other matrices.
+    An embedding is stored row by row, any other matrix column by column.
     """
     count = math.prod(shape)
     if len(shape) != 2 or min(shape) < 1 or count + 4 > size:

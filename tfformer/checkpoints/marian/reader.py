@@ -1,8 +1,8 @@
 """Read models in Marian's own format into a `Checkpoint`. The names are also used for export.
 
-Written from marian-dev (c9f287d), models/transformer.h, and files that Marian 1.12.42 wrote. There
-y = x W, so kernels are stored as (inputs, outputs), as here. A translation begins with a zero
-embedding, and there is no padding token.
+Based on marian-dev (c9f287d), models/transformer.h, and on files that Marian 1.12.42 wrote. In
+Marian, y = x W, so kernels are stored as (inputs, outputs), as in this package. A translation
+begins with a zero embedding, and there is no padding token.
 """
 
 import re
@@ -58,8 +58,8 @@ NEEDED = (  # without these options Marian loads a model but translates wrongly
     *("transformer-heads", "transformer-dim-ffn", "tied-embeddings-all"),
 )
 UNSET: tuple[object, ...] = (False, None, 0, "", [])  # values of an option that is off
-FIREFOX = {"beam-size": 1, "normalize": 1.0, "max-length-factor": 2.0}  # its students have no file
-NO_MODEL = re.compile(r"optimizer|^lex\.")  # in names of files beside a model
+FIREFOX = {"beam-size": 1, "normalize": 1.0, "max-length-factor": 2.0}  # it has no decoder.yml
+NO_MODEL = re.compile(r"optimizer|^lex\.")  # in names of other files in the folder
 MUST_BE = {  # option -> the values that this package's layers have; the first is the default
     "type": ("transformer",),
     "transformer-decoder-autoreg": ("self-attention", "rnn"),
@@ -71,7 +71,7 @@ MUST_BE = {  # option -> the values that this package's layers have; the first i
     "right-left": UNSET,
     "ulr": UNSET,
 }
-WITHOUT_EFFECT = (  # on a decoder of self-attention or of recurrent units
+WITHOUT_EFFECT = (  # on decoders with self-attention or recurrent units
     *("transformer-rnn-projection", "transformer-dim-aan", "transformer-aan-depth"),
     *("transformer-aan-activation", "transformer-aan-nogate", "transformer-depth-scaling"),
     *("transformer-guided-alignment-layer", "transformer-dropout"),
@@ -85,7 +85,7 @@ READ = (
 ACTIVATIONS = ("swish", "relu", "gelu")
 NORMS = {("", "an", ""): "post", ("n", "a", "n"): "pre"}  # pre-, postprocess, at the top
 EXACT_GELU_SINCE = (1, 12)
-NORMALISED_KEYS_SINCE = (1, 10, 28)  # before, pre-norm models normalised only the queries
+NORMALISED_KEYS_SINCE = (1, 10, 28)  # earlier pre-norm models normalised only the queries
 BLOCKS = {
     "self_attention": "self",
     "recurrence": "rnn",
@@ -142,11 +142,11 @@ def slot_name(slot: Slot, norm: str) -> str:
 def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     """Return the model in a folder, with every tensor checked.
 
-    The folder has one `.npz` or `.bin`, the vocabularies as `.spm` or `.yml`, and for `.yml` also
-    source.spm and target.spm; decoder.yml names the files. Positions are "auto" for Marian's table
-    and search, "marian" for marian-decoder's pre-norm layers too, or "hf" for the table and the
-    search of Transformers.  A file that is missing or
-    damaged, or a layer that this package lacks, raises ValueError.
+    The folder contains one `.npz` or `.bin`, the vocabularies as `.spm` or `.yml`, and for `.yml`
+    also source.spm and target.spm; a decoder.yml may name the files. `choices.positions` is "auto"
+    for Marian's position table and search, "marian" to compute pre-norm layers as marian-decoder
+    does too, or "hf" for the table and the search of Transformers.  A missing or damaged file, or a
+    layer that this package lacks, raises ValueError.
     """
     decoder = _decoder_options(folder)
     path = _model_file(folder, decoder)
@@ -176,7 +176,7 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     if options.get("output-omit-bias"):
         if np.any(places.get(OUTPUT_BIAS, 0)):
             warnings.warn(
-                f"{path}: option output-omit-bias is set, so {BIAS} is left out, as Marian does",
+                f"{path}: option output-omit-bias is set, so {BIAS} is ignored, as in Marian",
                 stacklevel=2,
             )
         places[OUTPUT_BIAS] = np.zeros(len(target.pieces), np.float32)
@@ -222,7 +222,7 @@ def _check_options(path: Path, options: MarianOptions) -> None:
     if _is_recurrent(options) and (cell != "ssru" or projects):
         raise ValueError(
             f"{path}: transformer-decoder-autoreg is rnn with dec-cell {cell} and "
-            f"transformer-rnn-projection {projects}, but this package has dec-cell ssru alone, "
+            f"transformer-rnn-projection {projects}, but this package supports only dec-cell ssru "
             "without a projection"
         )
     layers = {name for name in options if str(name).startswith("transformer-")}
@@ -230,8 +230,8 @@ def _check_options(path: Path, options: MarianOptions) -> None:
     for name, known in sorted((others | MUST_BE).items()):
         if options.get(name, known[0]) not in known:
             raise ValueError(
-                f"{path}: option {name} is {options[name]!r}, which this package does not have; "
-                f"it has {known[0]!r}"
+                f"{path}: option {name} is {options[name]!r}, which this package does not support; "
+                f"it supports {known[0]!r}"
             )
     if _letters(options, "transformer-postprocess-emb", "d"):
         raise ValueError(
@@ -250,7 +250,7 @@ def _letters(options: MarianOptions, name: str, default: str) -> str:
 
 
 def _norm(path: Path, options: MarianOptions, positions: str) -> str:
-    """Return the recipe's norm: "marian" is "pre" as marian-decoder decodes."""
+    """Return the recipe's norm: "marian" is "pre" as marian-decoder computes it."""
     chain = (
         _letters(options, "transformer-preprocess", ""),
         _letters(options, "transformer-postprocess", "dan"),
@@ -259,7 +259,7 @@ def _norm(path: Path, options: MarianOptions, positions: str) -> str:
     if chain not in NORMS:
         raise ValueError(
             f"{path}: options transformer-preprocess, -postprocess and -postprocess-top are "
-            f"{chain}, but known are {' and '.join(map(str, NORMS))}"
+            f"{chain}, but only {' and '.join(map(str, NORMS))} are supported"
         )
     if NORMS[chain] == "post":
         return "post"
@@ -271,7 +271,7 @@ def _norm(path: Path, options: MarianOptions, positions: str) -> str:
         )
     if positions == "marian":
         return "marian"
-    if _is_recurrent(options):  # marian-decoder computes only self-attention otherwise
+    if _is_recurrent(options):  # marian-decoder differs only in self-attention
         return "pre"
     warnings.warn(
         f"{path}: marian-decoder computes pre-norm models differently from, and worse than, Marian "
@@ -444,7 +444,7 @@ def _vocabulary_files(folder: Path, decoder: MarianOptions) -> list[Path]:
     for name in names:
         if name.endswith(".fsv"):
             raise ValueError(
-                f"{folder}: {name} is a factored vocabulary, which this package does not have"
+                f"{folder}: {name} is a factored vocabulary, which this package does not support"
             )
     found = [folder / name for name in names]
     if len(found) == 2 and all(file.is_file() for file in found):

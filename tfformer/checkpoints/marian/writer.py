@@ -45,12 +45,13 @@ def _check(path: Path, settings: ModelConfig, model: Transformer) -> None:
     if settings.dialect.position_offset:
         raise ValueError(
             f"{path} has model.dialect.position_offset={settings.dialect.position_offset}, but "
-            "positions of Marian begin at 0; use --format ctranslate2"
+            "Marian's positions begin at 0; use --format ctranslate2"
         )
     if not (settings.use_bias and settings.dialect.scale_embedding):
         raise ValueError(
-            f"{path} has model.use_bias={settings.use_bias} and model.dialect.scale_embedding="
-            f"{settings.dialect.scale_embedding}, but Marian has both"
+            f"{path} has model.use_bias={settings.use_bias} and "
+            f"model.dialect.scale_embedding={settings.dialect.scale_embedding}, but Marian always "
+            "uses both"
         )
     if (settings.dialect.num_decoder_heads or settings.num_heads) != settings.num_heads:
         raise ValueError(

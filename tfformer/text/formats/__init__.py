@@ -1,1 +1,1 @@
-"""Divide documents into sentences and markup: a module per format."""
+"""Divide documents into sentences and markup, with one module per format."""

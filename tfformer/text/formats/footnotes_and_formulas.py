@@ -1,4 +1,4 @@
-"""Marks of footnotes and headings, and formulas: short elements glued to a word."""
+"""Marks of footnotes and headings, and formulas: short elements attached to a word."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ MAX_FORMULA = 500  # characters
 NUMBER_MARK = re.compile(r"\[\d{1,3}\]|\(\d{1,3}\)|\d{1,3}")  # a footnote's number, in any element
 MARK = re.compile(r"[\[(]?(?:\d{1,3}|[a-d]|[*†‡§¶#]{1,3})(?:[,;–-] ?\d{1,3})*[\])]?")
 BETWEEN_MARKS = re.compile(r"[,;–-] ?")
-# The sign of a note or of a field that must be filled in, or an icon.
+# The sign of a note or of a required field, or an icon.
 SIGN = re.compile("[*†‡§¶®™\u2190-\u2bff\ue000-\uf8ff\U0001f000-\U0001faff]{1,3}[\ufe0e\ufe0f]?")
 SIGN_AT_EDGE = re.compile("[#*†‡§¶]{1,3}")  # a paragraph's sign, such as a heading's anchor
 CLOSING = tuple(".,;:!?)]»”\"'")
 INDEX = re.compile(r"[\w+−–-]{1,6}")
 POWER = re.compile(r"[+−–-]?\d{1,3}[+−–-]?|[+−–n-]")
-# The last word before an index or a power, if that makes a formula of it: "CO", "x", "10", "5 km".
+# The last word before an index or a power, if both form a formula: "CO", "x", "10", "5 km".
 BEFORE_INDEX = re.compile(r"(?<!\w)[^\W_]{1,3}\Z")
 BEFORE_POWER = re.compile(r"(?<![\w.,])(?:(?:\d[\d.,]*\s?)?(?:[^\W\d_]|[kcmdµ]m|mc)|\d[\d.,]*)\Z")
 BEHIND = re.compile(r"[^\W_]{1,4}(?!\w)")  # the "O" of H₂O
 
 
 def with_scripts(pieces: Sequence[Piece]) -> list[Piece]:
-    """Make points of the marks of footnotes, and copies of formulas, in a paragraph of HTML.
+    """Turn the footnote marks of a paragraph into points, and its formulas into copies.
 
     A mark has no text, so it follows its word.
 
@@ -58,7 +58,7 @@ def with_scripts(pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def _element_length(rest: Sequence[Piece]) -> int:
-    """The number of pieces of the short element that comes next, from the end of `rest`, or 0."""
+    """The number of pieces of the short element that the reversed list `rest` ends with, or 0."""
     depth = 0
     for length, piece in enumerate(rest[: -MAX_PIECES - 1 : -1], start=1):
         if piece.role not in (Role.OPEN, Role.CLOSE, Role.TEXT):
@@ -70,7 +70,7 @@ def _element_length(rest: Sequence[Piece]) -> int:
 
 
 def _is_formula(element: Sequence[Piece], done: Sequence[Piece]) -> bool:
-    """Whether an element is an index or a power of what is right before it."""
+    """Whether an element is an index or a power of the text directly before it."""
     name = element[0].name
     text = _text(element)
     if not done or name not in SCRIPTS or not (INDEX if name == "sub" else POWER).fullmatch(text):
@@ -82,12 +82,12 @@ def _is_formula(element: Sequence[Piece], done: Sequence[Piece]) -> bool:
 
 
 def _is_made(piece: Piece) -> bool:
-    """Whether a piece is a formula already."""
+    """Whether a piece is already a formula."""
     return piece.role is Role.COPY and piece.name in SCRIPTS and len(piece.raw) < MAX_FORMULA
 
 
 def _add_formula(element: Sequence[Piece], done: list[Piece], rest: list[Piece]) -> None:
-    """Make one copy of an element and the parts of words on both sides of it."""
+    """Merge an element and the adjacent parts of words into one copy."""
     name = element[0].name
     before = done.pop()
     raw, text = before.raw, before.text
@@ -109,9 +109,9 @@ def _add_formula(element: Sequence[Piece], done: list[Piece], rest: list[Piece])
 
 
 def _mark(element: Sequence[Piece], done: Sequence[Piece], rest: Sequence[Piece]) -> Piece | None:
-    """A point in the place of an element that marks a word; None of any other.
+    """A point or line end that replaces an element that marks a word; None for other elements.
 
-    A sign before or behind all words of a paragraph is no part of a sentence.
+    A sign before or after all words of a paragraph is not part of a sentence.
     """
     sign, before, behind = _text(element).strip(), _text(done), _text(rest)
     is_sign = SIGN.fullmatch(sign) is not None and _is_beside_word(before[-1:], behind[:1])
@@ -129,7 +129,7 @@ def _is_script(mark: Piece) -> bool:
 
 
 def _is_beside_word(before: str, behind: str) -> bool:
-    """Whether one character, and no more than one, ends or begins a word."""
+    """Whether exactly one of the two characters belongs to a word."""
     return (before.strip() != "") != (behind.strip() != "" and behind not in CLOSING)
 
 

@@ -20,7 +20,7 @@ from tfformer.text.segmentation import BLOCK, block_end
 
 LINE_END = re.compile(r"[\r\n]")
 ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-IN_ATTRIBUTE = {  # quotation mark -> pattern
+IN_ATTRIBUTE = {  # quotation mark -> escapes
     "double": {"&": "&amp;", "<": "&lt;", '"': "&quot;"},
     "single": {"&": "&amp;", "<": "&lt;", "'": "&#39;"},
 }
@@ -43,20 +43,20 @@ KNOWN_TAGS = (
 )
 KNOWN = ENDING | frozenset(KNOWN_TAGS.split())
 SPAN = "span"
-NO_ROWS = KNOWN - {"a", SPAN}  # any other may be one: <row> of XML, <a> of a menu
-CODE = frozenset({"code", "kbd", "samp", "var", "math", "pre", "textarea"})  # a reader sees it
+NO_ROWS = KNOWN - {"a", SPAN}  # any other element may be a row: <row> in XML, <a> in a menu
+CODE = frozenset({"code", "kbd", "samp", "var", "math", "pre", "textarea"})  # visible, but copied
 HIDDEN_TAGS = (
     "audio canvas iframe listing noembed noframes noscript object plaintext rp rt rtc script style "
     "svg template video xmp"
 )
-HIDDEN = frozenset(HIDDEN_TAGS.split())  # a reader does not see their text, or not in the line
+HIDDEN = frozenset(HIDDEN_TAGS.split())  # their text is invisible, or outside the line
 VOID_TAGS = "area base br col embed hr img input link meta param source track wbr"
 VOID = frozenset(VOID_TAGS.split())
 POINTS = VOID - {"br", "hr"}
 FOREIGN = frozenset({"svg", "math"})
 MAX_PIECES = 4_096  # longest buffered paragraph with rows
 TEXT = {Token.CHARACTERS, Token.SPACE_CHARACTERS}
-PRESERVED = "preserved"  # the name of words of XML in which white space is kept
+PRESERVED = "preserved"  # the name of XML text in which white space is kept
 
 
 class RawToken(NamedTuple):
@@ -66,15 +66,15 @@ class RawToken(NamedTuple):
     kind: Token
     data: Any  # the characters, or a start tag's attributes
     name: str
-    is_empty: bool = False  # whether a start tag is its element's end too
-    piece: Piece | None = None  # of another format
+    is_empty: bool = False  # whether a start tag is also the end of its element
+    piece: Piece | None = None  # for a token of another format
 
 
 class _Source:
-    """A text in parts as the file that the tokenizer reads.
+    """Presents a text in parts to the tokenizer as a file.
 
     Args:
-        parts: The text. The tokenizer gets a space for each carriage return.
+        parts: The text. The tokenizer receives a space instead of each carriage return.
     """
 
     def __init__(self, parts: Iterable[str]) -> None:
@@ -91,7 +91,7 @@ class _Source:
         return found.replace("\r", " ")
 
     def take(self, unused: int) -> str:
-        """Return what was read since the last time, but the last `unused` characters."""
+        """Return the text read since the last call, except its last `unused` characters."""
         end = len(self._read) - unused
         taken, self._read = self._read[:end], self._read[end:]
         return taken
@@ -107,7 +107,7 @@ def read_html(text: Iterable[str], reading: Reading) -> Iterator[Part]:
 
 
 def read_tokens(tokens: Iterator[RawToken], reading: Reading) -> Iterator[Part]:
-    """Yield the sentences between tokens and the other text."""
+    """Yield the sentences in the text of tokens, and the strings between them."""
     paragraph = _Paragraph()
     for token, piece in read_pieces(tokens, reading):
         if is_of_a_line(token):
@@ -131,7 +131,7 @@ class _Open:
     """An open element that may contain rows or be a row."""
 
     name: str  # empty for the paragraph
-    has_words: bool = False  # beside elements that may be rows
+    has_words: bool = False  # outside the elements that may be rows
     rows: list[int] = field(default_factory=list)  # the positions of the rows among the pieces
 
 
@@ -139,22 +139,22 @@ class _Paragraph:
     """The pieces since the last tag that ends a paragraph.
 
     An unknown element is part of a sentence, as in browsers: Say <x>go</x><y>now</y>. Unknown
-    elements side by side without words between them are rows, and each row is a sentence:
-    <row>One</row><row>two</row>. The same rule applies to links, and to <span> if one word ends
-    and another word begins: <span>One</span><span>Two</span>.
+    elements side by side are rows if no words are beside them, and each row is a sentence:
+    <row>One</row><row>two</row>. The same rule applies to links, and to <span> if a word ends
+    before it and another word begins in it: <span>One</span><span>Two</span>.
     """
 
     def __init__(self) -> None:
         self._pieces: list[Piece] = []
         self._size = 0  # characters read
-        self._open = [_Open("")]  # from the outside inwards
-        self._rows: list[int] = []  # ended elements
-        self._before: RawToken | None = None  # the last token but for comments and ends of lines
+        self._open = [_Open("")]  # outermost first
+        self._rows: list[int] = []  # rows of elements that have ended
+        self._before: RawToken | None = None  # the last token, except comments and line ends
         self._last = ""  # character of the text
-        self._span: tuple[_Open, int] | None = None  # that may be a row, and has no words yet
+        self._span: tuple[_Open, int] | None = None  # a span that may be a row and has no words yet
 
     def add(self, token: RawToken, piece: Piece) -> None:
-        """Add a piece with its token, which is the first one of an element that stays."""
+        """Add a piece with its token; for an element that is copied, this is the first token."""
         inner = self._open[-1]
         if self._before is not None and _are_in_a_row(self._before, token) and not inner.has_words:
             if SPAN in (self._before.name, token.name):
@@ -178,7 +178,7 @@ class _Paragraph:
             inner.rows.clear()
 
     def _add_span(self, text: str) -> None:
-        """Begin a row at the last span if its text does not go on with the word before it."""
+        """Begin a row at the last span if its text does not continue the word before it."""
         if self._span is not None and _are_words(self._last, text[0]):
             element, place = self._span
             element.rows.append(place)
@@ -224,7 +224,7 @@ class _Paragraph:
 
 
 def raw_tokens(text: Iterable[str]) -> Iterator[RawToken]:
-    """Yield the tokens of HTML, whose raw characters give the text when joined."""
+    """Yield the tokens of HTML; joining their raw characters gives the text."""
     source = _Source(text)
     tokenizer = HTMLTokenizer(source)
     foreign = 0
@@ -246,7 +246,7 @@ def raw_tokens(text: Iterable[str]) -> Iterator[RawToken]:
 
 
 def _state_after(name: str, tokenizer: HTMLTokenizer) -> Any:
-    """The tokenizer's state after a start tag, in which a script's text has no tags."""
+    """The tokenizer's state after a start tag; a script's text, for example, contains no tags."""
     if name in ("title", "textarea"):
         return tokenizer.rcdata_state
     if name in ("style", "xmp", "iframe", "noembed", "noframes"):
@@ -260,7 +260,7 @@ def _state_after(name: str, tokenizer: HTMLTokenizer) -> Any:
 
 
 def stays(name: str, attributes: Mapping[str, str]) -> bool:
-    """Return whether an element is left alone, with all that is in it."""
+    """Return whether an element is copied with its contents instead of being translated."""
     return (name in CODE | HIDDEN and not is_translated(attributes)) or is_left_alone(attributes)
 
 
@@ -273,12 +273,12 @@ def is_left_alone(attributes: Mapping[str, str]) -> bool:
 
 
 def is_translated(attributes: Mapping[str, str]) -> bool:
-    """Return whether attributes say that an element is translated, whatever is around it."""
+    """Return whether attributes say that an element is translated, even inside a copied one."""
     return attributes.get("translate", "no").lower() in ("", "yes")
 
 
 def read_pieces(tokens: Iterator[RawToken], reading: Reading) -> Iterator[tuple[RawToken, Piece]]:
-    """Yield pieces, each with its token, or the first token of an element that stays."""
+    """Yield pieces, each with its token; for an element that is copied, with its first token."""
     token = next(tokens, None)
     while token is not None:
         if token.kind != Token.START_TAG or token.is_empty or not stays(token.name, token.data):
@@ -298,7 +298,7 @@ def _is_translated_tag(token: RawToken) -> bool:
 
 
 def _kept_pieces(tokens: Iterator[RawToken], reading: Reading) -> Iterator[tuple[RawToken, Piece]]:
-    """Yield the pieces of an element that stays but for elements in it that are translated."""
+    """Yield the pieces of an element that is copied, except for translated elements in it."""
     token = next(tokens, None)
     while token is not None:
         behind = None
@@ -314,7 +314,7 @@ def _kept_pieces(tokens: Iterator[RawToken], reading: Reading) -> Iterator[tuple
 
 
 def _element(start: RawToken, tokens: Iterator[RawToken]) -> tuple[list[RawToken], RawToken | None]:
-    """Read the tokens of an element, and the token behind it."""
+    """Read the tokens of an element, and the token after it."""
     element = OpenElement(start.name)
     found = [start]
     behind = next(tokens, None)
@@ -325,7 +325,7 @@ def _element(start: RawToken, tokens: Iterator[RawToken]) -> tuple[list[RawToken
 
 
 def _kept_piece(element: Sequence[RawToken], reading: Reading) -> Piece:
-    """Return an element as one piece that stays, but for what attributes say."""
+    """Return an element as one piece that is copied, except for translatable attributes."""
     start, *rest = element
     raw = "".join(token.raw for token in element)
     text = "".join(token.data for token in element if token.kind in TEXT)
@@ -363,7 +363,7 @@ def _are_in_a_row(before: RawToken, token: RawToken) -> bool:
 
 
 def _are_words(end: str, beginning: str) -> bool:
-    """Whether a word ends and another begins, by the characters that touch."""
+    """Whether one word ends and another begins, judging by the adjacent characters."""
     is_end = end in CLOSING or (end.isalnum() and not end.isupper())
     return is_end and beginning.isupper()
 
@@ -400,7 +400,7 @@ DESCRIPTIONS = frozenset({"description", "og:description", "twitter:description"
 
 
 def attribute_parts(tag: RawToken, reading: Reading) -> Iterator[Part]:
-    """Yield a start tag with its attributes as sentences, if some are to be translated."""
+    """Yield the parts of a start tag, with attributes as sentences, if any must be translated."""
     if is_left_alone(tag.data):
         return
     wanted = set(SEEN if reading.attributes else ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-# Tags before which an open paragraph ends, by the HTML standard.
+# Tags that end an open paragraph, according to the HTML standard.
 BLOCK_TAGS = (
     "address article aside blockquote center details dialog dir div dl fieldset figcaption figure "
     "footer form h1 h2 h3 h4 h5 h6 header hgroup hr listing main menu nav ol p plaintext pre "
@@ -19,7 +19,7 @@ ROWS = frozenset(["tr"])
 GROUPS = frozenset(["caption", "colgroup", "tbody", "tfoot", "thead"])
 CHOICES = frozenset(["option", "optgroup"])
 READINGS = frozenset(["rb", "rp", "rt", "rtc"])
-# Elements that may end without a tag, with the tags before which they do.
+# Elements whose end tag may be omitted, with the tags that end them.
 ENDED_BY = {
     "p": BLOCKS | ITEMS | TERMS | CELLS | ROWS | GROUPS,
     "li": ITEMS,
@@ -38,7 +38,7 @@ def _ended_by(tag: str) -> list[str]:
 
 
 ENDS = {tag: _ended_by(tag) for tag in frozenset().union(*ENDED_BY.values())}
-# A tag within these elements ends no element around them.
+# Within these elements, a tag does not end an element around them.
 WALLS = {
     **dict.fromkeys(BLOCKS, frozenset(["button", "object"])),
     **dict.fromkeys(ITEMS, frozenset(["ol", "ul", "menu", "dir"])),
@@ -47,15 +47,15 @@ WALLS = {
     **dict.fromkeys(CHOICES, frozenset(["select", "datalist"])),
     **dict.fromkeys(READINGS, frozenset(["ruby"])),
 }
-# Elements that end the elements without an end tag in them.
+# Elements whose end also ends the elements in them that have no end tag.
 PARENTS = frozenset({"body", "html"} | BLOCKS - {"p"} | WALLS.keys() - {"p"}).union(*WALLS.values())
-# A browser reopens these behind the end of an element around them.
+# A browser reopens these after the end of an element around them.
 FORMATTING_TAGS = "a b big code em font i nobr s small strike strong tt u"
 REOPENED = frozenset(FORMATTING_TAGS.split())
 
 
 class OpenElement:
-    """An element that is being read, with all that is open in it.
+    """An element that is being read, with the open elements in it.
 
     Example:
         >>> item = OpenElement("li")
@@ -93,7 +93,7 @@ class OpenElement:
         return self.is_open
 
     def _ends_with(self, parent: str) -> bool:
-        """Whether the element ends where one around it does, by the end tag of that one."""
+        """Whether the element ends at the end tag `parent` of an element around it."""
         own = self._names[0]
         if parent == "p":
             return own in READINGS or own not in PARENTS | REOPENED | ENDED_BY.keys()

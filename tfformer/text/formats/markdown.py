@@ -25,7 +25,7 @@ from tfformer.text.formats.html import (
 from tfformer.text.marked_sentence import EMPHASIS, Part, Piece, Reading, Role, sentences
 
 END = r"[ \t]*(?:\r\n|\r|\n)"
-# YAML, TOML or JSON. A paragraph between two rules is no mapping and no head.
+# Front matter in YAML, TOML or JSON. A paragraph between two rules is not front matter.
 HEAD = re.compile(
     rf"\A(?:---{END}(?:[ \t]*#[^\r\n]*{END})*[\w\"'.-][^:\r\n]*:[ \t\r\n]"
     r".*?[\r\n](?:---|\.\.\.)"
@@ -34,19 +34,20 @@ HEAD = re.compile(
 )
 LINE_END = re.compile(r"\r\n|\r|\n")
 SPECIAL = "\\`*_[]<>|~"
-SPAN = "span"  # in a token's meta: its place in the paragraph
+SPAN = "span"  # in a token's meta: its span in the paragraph
 FOOTNOTE = re.compile(r"\[\^[^\]\s]{1,60}\]")
 FOOTNOTE_TEXT = re.compile(FOOTNOTE.pattern + r":[ \t]*")
 FOOTNOTE_INDENT = 4  # spaces before a footnote's second and later paragraphs
-ALERT = re.compile(r"\A\[![a-zA-Z][\w-]{1,30}\][+-]?(?!\S)")  # the kind of a quotation
-# As in Pandoc, "$5 and $6" is no formula. A formula contains no word and does not begin as a price.
+ALERT = re.compile(r"\A\[![a-zA-Z][\w-]{1,30}\][+-]?(?!\S)")  # the kind of an alert, as in [!NOTE]
+# As in Pandoc, "$5 and $6" is not a formula. A formula contains no word and does not begin like a
+# price.
 MATH = re.compile(
     r"\$\$(?:[^$\\]|\\.)+\$\$|\$(?![\s$]|\d[\d.,]*(?:\s|/))(?:[^$\\\n]|\\[^\n])+(?<!\s)\$(?!\w)",
     re.DOTALL,
 )
 PLAIN_WORD = re.compile(r"(?<![\\a-zA-Z{])[a-zA-Z]{3,}")
 MAX_LINES = 100  # lines in a block of mathematics
-SIGNS = "*_#~^|@=+`$[]{}"  # with a backslash before: they mean something, unlike punctuation
+SIGNS = "*_#~^|@=+`$[]{}"  # escaped by a backslash, these are protected, unlike punctuation
 # What a reader sees or hears: the text of an image, and the title of an image or a link.
 SEEN = re.compile(
     r"(?<=\A!\[)[^\[\]\\`*_~<>&\r\n]+(?=\]\(|\]\[[^\]])|(?<=\s\")[^\"\\&\r\n]+(?=\"[ \t]*\)\Z)"
@@ -68,11 +69,11 @@ class Block(NamedTuple):
     text_starts: list[int]  # the position in `text` of the same stretches
 
     def raw(self, start: int, end: int) -> str:
-        """The document from one place of the content to another."""
+        """The document between two positions in the content."""
         return self.text[self.place(start) : self.place(end)]
 
     def place(self, position: int) -> int:
-        """The place in the document of a place in the content."""
+        """The position in the document of a position in the content."""
         stretch = bisect_right(self.content_starts, position) - 1
         return self.text_starts[stretch] + position - self.content_starts[stretch]
 
@@ -80,8 +81,8 @@ class Block(NamedTuple):
 def read_markdown(text: Iterable[str], reading: Reading) -> Iterator[Part]:
     """Yield the sentences of Markdown (CommonMark, tables) and the text between them.
 
-    Code, addresses of links and images, and a head in YAML, TOML or JSON do not change. HTML is
-    read as HTML. The document is parsed as a whole.
+    Code, addresses of links and images, and front matter in YAML, TOML or JSON do not change. HTML
+    is read as HTML. The document is parsed as a whole.
     """
     whole = "".join(text)
     head = HEAD.match(whole)
@@ -113,7 +114,7 @@ def read_markdown(text: Iterable[str], reading: Reading) -> Iterator[Part]:
 
 @functools.cache
 def _parser() -> MarkdownIt:
-    """A parser whose inline tokens know their place."""
+    """A parser that records the span of each inline token."""
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     parser.disable(["text_join", "fragments_join"])
     parser.inline.ruler.before("escape", "math", _math)
@@ -128,7 +129,7 @@ def _parser() -> MarkdownIt:
 
 
 def _math(state: StateInline, silent: bool) -> bool:
-    """A rule for `$x^2$` and `$$x^2$$`, which stay."""
+    """A rule for `$x^2$` and `$$x^2$$`, which do not change."""
     found = MATH.match(state.src, state.pos) if state.src[state.pos] == "$" else None
     before = state.src[state.pos - 1 : state.pos]
     if found is None or before.isalnum() or before == "$" or PLAIN_WORD.search(found[0]):
@@ -140,7 +141,7 @@ def _math(state: StateInline, silent: bool) -> bool:
 
 
 def _match(pattern: re.Pattern[str], name: str, state: StateInline, silent: bool) -> bool:
-    """A rule for what a pattern matches, which begins with a bracket."""
+    """A rule for a pattern that begins with a bracket."""
     found = pattern.match(state.src, state.pos) if state.src[state.pos] == "[" else None
     if found is None:
         return False
@@ -151,7 +152,7 @@ def _match(pattern: re.Pattern[str], name: str, state: StateInline, silent: bool
 
 
 def _footnote_text(state: StateBlock, first: int, end: int, silent: bool) -> bool:
-    """A rule for a footnote: the first line, and all that is indented below it."""
+    """A rule for a footnote: the first line, and the indented text below it."""
     found = FOOTNOTE_TEXT.match(_line(state, first))
     if found is None or state.parentType == "footnote" or state.is_code_block(first):
         return False
@@ -169,7 +170,7 @@ def _footnote_text(state: StateBlock, first: int, end: int, silent: bool) -> boo
 
 
 def _math_block(state: StateBlock, first: int, end: int, silent: bool) -> bool:
-    """A rule for lines from `$$` to `$$`, which stay."""
+    """A rule for the lines from `$$` to `$$`, which do not change."""
     if not _line(state, first).startswith("$$") or state.is_code_block(first):
         return False
     for number in range(first, min(end, first + MAX_LINES)):
@@ -189,7 +190,7 @@ def _line(state: StateBlock, number: int) -> str:
 
 
 def _with_places(rule: InlineRule) -> InlineRule:
-    """Let a rule note the place of each token that it makes."""
+    """Make a rule record the span of each token that it creates."""
 
     def noting(state: StateInline, silent: bool) -> bool:
         start = state.pos
@@ -203,11 +204,11 @@ def _with_places(rule: InlineRule) -> InlineRule:
 
 
 def _note(state: StateInline, made: Sequence[InlineToken], start: int) -> None:
-    """Note the places of tokens that a rule has made, from `start` on."""
+    """Record the spans of the tokens that a rule has created, from `start` on."""
     end = state.pos
     new = [token for token in made if SPAN not in token.meta]
     marks = [token for token in new if token.type != "text"]
-    if new and not marks:  # each delimiter of emphasis is a text at first, the last ones of them
+    if new and not marks:  # emphasis delimiters begin as texts; the last one ends at `end`
         for token in reversed(new):
             if end > start:
                 token.meta[SPAN] = (end - len(token.content), end)
@@ -226,7 +227,7 @@ def _note(state: StateInline, made: Sequence[InlineToken], start: int) -> None:
 
 
 def _located(text: str, token: InlineToken, lines: Sequence[int]) -> Block | None:
-    """Find a paragraph in the document, if that has its lines as they were parsed."""
+    """Find a paragraph in the document; None if its lines differ from those that were parsed."""
     content_starts = []
     text_starts = []
     position = 0
@@ -242,7 +243,7 @@ def _located(text: str, token: InlineToken, lines: Sequence[int]) -> Block | Non
 
 
 def _located_cell(text: str, content: str, start: int, end: int) -> Block | None:
-    r"""Find a cell of a table between two places, where its `|` are `\|`."""
+    r"""Find a table cell between two positions; the document writes its `|` as `\|`."""
     found = text.find(content.replace("|", "\\|"), start, end)
     if found < 0:
         return None
@@ -251,17 +252,17 @@ def _located_cell(text: str, content: str, start: int, end: int) -> Block | None
 
 
 def _escapes(content: str) -> dict[str, str]:
-    """Special characters that a paragraph does not use, with a backslash before."""
+    """Escapes with a backslash for the special characters that a paragraph does not use."""
     return {character: "\\" + character for character in SPECIAL if character not in content}
 
 
 def _pieces(block: Block, token: InlineToken, reading: Reading) -> list[Piece]:
-    """The inline tokens of a paragraph as pieces that give its characters."""
+    """The inline tokens of a paragraph as pieces; joining them gives the paragraph."""
     pieces: list[Piece] = []
     done = 0
     for child, (start, end) in _places(token):
         if start < done:
-            continue  # the end of an address that stays as a whole
+            continue  # the end of an address that is copied as a whole
         text = block.content[done:start]
         if child.type in ("softbreak", "hardbreak"):
             text = text.rstrip(" ")
@@ -277,7 +278,7 @@ def _pieces(block: Block, token: InlineToken, reading: Reading) -> list[Piece]:
 
 
 def _seen_parts(raw: str, reading: Reading) -> Iterator[Part]:
-    """Yield an image or the end of a link with what a reader sees of it as sentences."""
+    """Yield the parts of an image or of the end of a link, its visible text as sentences."""
     done = 0
     for match in SEEN.finditer(raw):
         yield raw[done : match.start()]
@@ -288,7 +289,7 @@ def _seen_parts(raw: str, reading: Reading) -> Iterator[Part]:
 
 
 def _with_elements(pieces: Iterable[Piece], reading: Reading) -> Iterator[Piece]:
-    """Yield pieces, with the tags of HTML as in HTML. A tag that ends a paragraph ends a line."""
+    """Yield pieces, with HTML tags read as HTML. A tag that ends a paragraph becomes a line end."""
     tokens = (_token(piece) for piece in pieces if piece.raw)
     for token, piece in read_pieces(tokens, reading):
         if piece.role is Role.COPY or is_of_a_line(token):
@@ -314,9 +315,9 @@ def _texts(block: Block, start: int, end: int) -> Iterator[Piece]:
 
 
 def _with_signs(pieces: list[Piece]) -> list[Piece]:
-    """Let signs with a backslash before them stay.
+    """Protect signs that follow a backslash.
 
-    Those beside a word are points, others are copies.
+    Signs beside a word become points, other signs become copies.
     """
     behind = ""
     texts_behind = []
@@ -347,7 +348,7 @@ def _sign(sign: Piece, before: str, after: str) -> Piece:
 
 
 def _places(token: InlineToken) -> Iterator[tuple[InlineToken, Spans]]:
-    """Yield the inline tokens that have a place, with both halves of ** as one."""
+    """Yield the inline tokens that have a span, with both halves of ** as one token."""
     children = [child for child in token.children or () if SPAN in child.meta]
     halves = [child.type == "text" and not child.content for child in children]
     skip = False
@@ -379,7 +380,7 @@ def _piece(token: InlineToken, raw: str) -> Piece:
         return Piece(raw, token.content)
     reworded = ""
     if token.type == "link_close" and raw in ("]", "][]"):
-        reworded = f"][{token.meta[LABEL]}]"  # the text was the name of an address, too
+        reworded = f"][{token.meta[LABEL]}]"  # the text was also the name of an address
     name = token.type.removesuffix("_open").removesuffix("_close")
     if name == "html_inline":
         name = "html"

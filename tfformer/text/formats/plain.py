@@ -1,4 +1,4 @@
-"""Plain text: paragraphs, or one sentence a line."""
+"""Plain text: paragraphs, or one sentence per line."""
 
 from __future__ import annotations
 

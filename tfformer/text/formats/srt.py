@@ -32,9 +32,9 @@ ASIDE = re.compile(
 def read_subtitles(text: Iterable[str], reading: Reading) -> Iterator[Part]:
     """Yield the sentences of a SubRip file, which is read as a whole, and the text between them.
 
-    A sentence may span lines and cues; its translation breaks at about the same positions. It ends
-    at a cue without words, before a speaker's dash, and beside a line or a cue that is a sound in
-    brackets or a song between notes.
+    A sentence may span lines and cues; its translation breaks at about the same positions. A
+    sentence ends at a cue without words, before a speaker's dash, and before and after a line or
+    cue that is a sound in brackets or a song between notes.
     """
     pieces = [_piece(match) for match in TOKEN.finditer("".join(text))]
     yield from sentences(list(_with_dashes(_with_ends(_joined(pieces)))), reading)
@@ -52,7 +52,7 @@ def _piece(match: re.Match[str]) -> Piece:
 
 
 def _joined(pieces: Sequence[Piece]) -> Iterator[Piece]:
-    """Yield pieces, each break with the positions and breaks that follow it."""
+    """Yield pieces, merging each break with the position tags and line breaks after it."""
     held: list[Piece] = []
     for piece in pieces:
         if held and (piece.role is Role.POINT or piece.name == "line"):
@@ -70,7 +70,7 @@ def _joined(pieces: Sequence[Piece]) -> Iterator[Piece]:
 
 
 def _with_ends(joined: Iterable[Piece]) -> list[Piece]:
-    """Let a break end a sentence where another one begins."""
+    """Make a break end a sentence if another sentence begins after it."""
     pieces = list(joined)
     places = [place for place, piece in enumerate(pieces) if piece.role is Role.CUE]
     lines = [_text(pieces[start + 1 : end]) for start, end in pairwise([*places, len(pieces)])]
@@ -94,7 +94,7 @@ def _with_ends(joined: Iterable[Piece]) -> list[Piece]:
 
 
 def _with_dashes(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """Make a point of a speaker's dash without a space behind it."""
+    """Turn a speaker's dash without a space after it into a point."""
     begins_line = True
     for piece in pieces:
         dash = DASH.match(piece.text) if begins_line else None

@@ -28,18 +28,18 @@ from tfformer.text.segmentation import check_unicode
 QUOTED = r"\"[^\"]*+\"|'[^']*+'"
 ASIDE = r"<\?.*?\?>|<!--.*?-->"
 DECLARED = rf"(?:{QUOTED}|{ASIDE}|[^\]\"'<]|<(?!!--|\?))*+"  # entities and elements
-# The text before the first element or word. The parser does not get it, so the document's entities
-# remain: "&name;" does not change unless HTML defines it.
+# The text before the first element or word. The parser does not receive it, so the document's
+# entities are not expanded: "&name;" does not change unless HTML defines it.
 PROLOG = re.compile(
     rf"(?:[ \t\r\n]|{ASIDE})*+"
     rf"(?:<!DOCTYPE(?:{QUOTED}|[^<>\[\"'])*+(?:\[{DECLARED}\]\s*+)?>)?",
     re.DOTALL,
 )
-# What the parser gets around the text, which may have several elements and words beside them, and
-# entities that are declared elsewhere.
+# The parser receives the text between these, because it may contain several elements, words beside
+# them, and entities that are declared elsewhere.
 BEFORE, BEHIND = b'<!DOCTYPE _ SYSTEM "_"><_>', b"</_>"
-# Names that mean in XML what they mean in HTML: <p>, <li>, <b>. HTML's code and its elements
-# without an end are elements like any other.
+# Names that mean the same in XML as in HTML: <p>, <li>, <b>. HTML's code elements and its elements
+# without an end tag are treated like any other element.
 SHARED = KNOWN - CODE - HIDDEN - VOID | {"br", "hr"}
 STAYS = {"translate": "no"}
 XHTML = "http://www.w3.org/1999/xhtml"
@@ -51,7 +51,7 @@ class XmlError(ValueError):
 
 
 class _Found(NamedTuple):
-    """A token, and the place in the bytes of a text where it begins."""
+    """A token, and the byte offset in a text at which it begins."""
 
     place: int
     kind: Token
@@ -75,13 +75,13 @@ class _Element(NamedTuple):
 
     name: str = ""  # the name of the same element in HTML
     namespace: str = ""
-    stays: bool = False  # whether its words do not change
-    is_inside: bool = False  # whether it is part of an element that stays
+    stays: bool = False  # whether its text is copied
+    is_inside: bool = False  # whether it is part of an element that is copied
     keeps_spaces: bool = False
 
 
 def _stays(name: str, namespace: str, attributes: Mapping[str, str], is_around: bool) -> bool:
-    """Whether the words of an element stay."""
+    """Whether the text of an element is copied."""
     prefixed = [value for key, value in attributes.items() if key.endswith(":translate")]  # of ITS
     if is_translated(attributes) or "yes" in prefixed:
         return False
@@ -95,7 +95,7 @@ def _stays(name: str, namespace: str, attributes: Mapping[str, str], is_around: 
 
 
 def _name_in_html(name: str, local: str, namespace: str) -> str:
-    """The name of an element that means what it means in HTML; no such name of any other."""
+    """An element's name in HTML if it means the same there, otherwise a name that HTML lacks."""
     if namespace == XHTML or (namespace == SVG and local in ("style", "script")):
         return local
     return name if name in SHARED else f"xml:{name}"
@@ -104,7 +104,7 @@ def _name_in_html(name: str, local: str, namespace: str) -> str:
 class _Parser:
     """Finds the tokens of a document or a fragment.
 
-    Within an element that stays its tags are those of comments.
+    Tags within an element that is copied become comments.
     """
 
     def __init__(self, text: str) -> None:
@@ -113,7 +113,7 @@ class _Parser:
         self._source = text[len(self._prolog) :].encode()
         self._found: list[_Found] = []
         self._open: list[_Element] = [_Element()]
-        self._is_running = False  # whether characters may follow the last token
+        self._is_running = False  # whether more characters may belong to the last token
         self._expat = expat.ParserCreate("utf-8")
         self._expat.StartElementHandler = self._start
         self._expat.EndElementHandler = self._end
@@ -127,9 +127,9 @@ class _Parser:
             raise XmlError(self._reason(error)) from None
 
     def tokens(self) -> Iterator[RawToken]:
-        """Yield the tokens, whose raw characters give the text when joined."""
+        """Yield the tokens; joining their raw characters gives the text."""
         yield RawToken(self._prolog, Token.DOCTYPE, "", "")
-        for token, following in pairwise(self._found):  # the last one is the end of what is around
+        for token, following in pairwise(self._found):  # the last one is the end tag in `BEHIND`
             raw = self._source[token.place : following.place].decode()
             is_space = token.kind == Token.CHARACTERS and raw.isspace()
             kind = Token.SPACE_CHARACTERS if is_space else token.kind
@@ -154,7 +154,7 @@ class _Parser:
         self._add(Token.COMMENT if element.is_inside else Token.END_TAG, "", element.name)
 
     def _characters(self, data: str) -> None:
-        """Add words or a reference; expat gives words in stretches."""
+        """Add text or a reference; expat reports text in several parts."""
         if self._source.startswith(b"&", self._place()):
             self._add(Token.CHARACTERS, data, self._kind_of_words())
         elif not self._is_running:
