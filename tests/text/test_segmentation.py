@@ -109,5 +109,5 @@ def test_a_long_line_has_the_sentences_of_its_parts():
 
 
 def test_half_a_surrogate_pair_is_refused_by_name():
-    with pytest.raises(ValueError, match=r"the text holds '\\ud800', which is no Unicode"):
+    with pytest.raises(ValueError, match=r"the text contains '\\ud800', which is not a Unicode"):
         sentences("a \ud800")

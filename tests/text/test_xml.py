@@ -198,5 +198,7 @@ def test_a_document_type_stays_whole(head):
 
 def test_half_a_character_has_the_error_of_every_format():
     for format in ("xml", "html"):
-        with pytest.raises(ValueError, match=r"the text holds '\\ud800', which is no Unicode"):
+        with pytest.raises(
+            ValueError, match=r"the text contains '\\ud800', which is not a Unicode"
+        ):
             translate_text("a\ud800b", shout, format)
