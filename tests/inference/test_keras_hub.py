@@ -151,7 +151,7 @@ def test_what_is_no_model_or_has_too_few_positions_is_refused():
     with pytest.raises(ValueError, match=r"'t5' is not a keras_hub\.models\.Seq2SeqLM"):
         tfformer.from_keras_hub("t5")
     lm = bart()
-    with pytest.raises(ValueError, match="max_length=21 is beyond the 20 positions of Bart"):
+    with pytest.raises(ValueError, match="max_length=21 exceeds the 20 positions of Bart"):
         tfformer.from_keras_hub(lm, max_length=21)
     lm.preprocessor = None
     with pytest.raises(ValueError, match="no preprocessor"):
