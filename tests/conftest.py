@@ -1,6 +1,6 @@
-"""Fixtures of several test files: small trained runs, a server, a browser.
+"""Fixtures shared by several test files: small trained runs, a server, a browser.
 
-They know nothing of the tests.
+They do not depend on the tests.
 """
 
 import fcntl
@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# In CI a test has the same examples each time; scripts/nightly.sh draws many others.
+# In CI, Hypothesis tests use the same examples each time; scripts/nightly.sh draws many more.
 patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # on busy machines
 settings.register_profile("ci", derandomize=True, max_examples=60, **patient)
 settings.register_profile("here", **patient)
@@ -27,8 +27,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", usual))
 
 pytest.register_assert_rewrite("support.browser", "support.servers")
 
-# TensorFlow's graphs have so many objects that a twentieth of the time goes into looking for cycles
-# after each 700.
+# TensorFlow's graphs have so many objects that collecting garbage after every 700 allocations takes
+# a twentieth of the time.
 gc.set_threshold(50_000)
 
 LONGEST = (
@@ -39,9 +39,9 @@ LONGEST = (
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest files, and leave nightly tests out with `-m "not slow"` too.
+    """Run the longest files first, and mark nightly tests as slow, so `-m "not slow"` skips them.
 
-    So no process is left with one of the longest files at the end.
+    Otherwise one process could still be running a long file when the others have finished.
     """
 
     def turn(item: pytest.Item) -> int:
@@ -67,13 +67,13 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def made_once(tmp_path_factory, request) -> Callable[[str, Callable[[Path], None]], Path]:
-    """A function that gives the folder of a name.
+    """A function that returns the shared folder with a given name.
 
-    The first test process that asks for it fills it.
+    The first test process that requests a folder fills it.
     """
     processes = hasattr(
         request.config, "workerinput"
-    )  # of pytest-xdist, whose own folders have one parent
+    )  # with pytest-xdist, whose processes' folders share a parent
     parent = tmp_path_factory.getbasetemp()
     shared = parent.parent if processes else parent
 
@@ -92,9 +92,9 @@ def made_once(tmp_path_factory, request) -> Callable[[str, Callable[[Path], None
 
 @pytest.fixture(scope="session")
 def quickstart(made_once) -> tuple[Path, str]:
-    """The phrasebook's run, trained by scripts/quickstart.sh.
+    """The phrasebook run trained by scripts/quickstart.sh.
 
-    The text that the script printed comes with it.
+    Also returns the script's output.
     """
     root = Path(__file__).parents[1]
 
@@ -115,9 +115,9 @@ def quickstart(made_once) -> tuple[Path, str]:
 
 @pytest.fixture(scope="session")
 def tiny_run(made_once) -> Path:
-    """A finished training on 2,000 sentences of the phrasebook.
+    """A finished run, trained on 2,000 sentences of the phrasebook.
 
-    The run directory is to be read, never changed.
+    Tests must not change the run directory.
     """
     return made_once("tiny_run", train_tiny_run) / "run"
 
@@ -171,18 +171,18 @@ def generator(counting_run):
     return Generator.load(counting_run)
 
 
-# --- Exports, made once; a version is to be read, never changed -----------------------------------
+# --- Exports, made once; tests must not change them -----------------------------------------------
 
 
 @pytest.fixture(scope="session")
 def saved_model_export(made_once, tiny_run) -> Path:
-    """The tiny run as a SavedModel, with the options that an export has by default."""
+    """The tiny run as a SavedModel, with the default options."""
     return exported(made_once, tiny_run, "saved_model")
 
 
 @pytest.fixture(scope="session")
 def language_model_export(made_once, counting_run) -> Path:
-    """The language model of counting as a SavedModel."""
+    """The counting language model as a SavedModel."""
     return exported(made_once, counting_run, "saved_model", "counting")
 
 
@@ -195,7 +195,7 @@ def ctranslate2_export(made_once, tiny_run) -> Path:
 
 @pytest.fixture(scope="session")
 def dynamic_litert(made_once, tiny_run) -> Path:
-    """The tiny run as a LiteRT file of free shapes, with a beam search."""
+    """The tiny run as a LiteRT file with dynamic shapes and a beam search."""
     from support.litert_samples import SENTENCES
 
     return exported_to_litert(made_once, tiny_run, "dynamic", beam_size=3, samples=SENTENCES)
@@ -203,7 +203,7 @@ def dynamic_litert(made_once, tiny_run) -> Path:
 
 @pytest.fixture(scope="session")
 def static_litert(made_once, tiny_run) -> Path:
-    """The tiny run as a LiteRT file of fixed shapes, with a beam search."""
+    """The tiny run as a LiteRT file with fixed shapes and a beam search."""
     from support.litert_samples import SENTENCES
 
     options = {"static": True, "beam_size": 3, "samples": SENTENCES}
@@ -224,7 +224,7 @@ def litert_int8(made_once, tiny_run) -> Path:
 
 @pytest.fixture(scope="session")
 def exported_page(made_once, tiny_run) -> Path:
-    """The tiny run as a page."""
+    """The tiny run as a web page."""
     return exported(made_once, tiny_run, "web")
 
 
@@ -246,12 +246,12 @@ def exported(made_once, run: Path, format: str, name: str = "", **options) -> Pa
 def cpp_loader(made_once) -> Callable[[Path, str, list[str]], list[str]]:
     """A function (SavedModel, signature, sentences) -> texts.
 
-    It runs the C++ loader of TensorFlow Serving.
+    It runs TensorFlow Serving's C++ loader.
     """
     from support import cpp_loader
 
     if not cpp_loader.COMPILER:
-        pytest.skip("no g++; the export's own check in a TensorFlow 1 Session stands in")
+        pytest.skip("no g++; the export itself is still checked in a TensorFlow 1 session")
     program = made_once("cpp_loader", cpp_loader.compile_into) / cpp_loader.NAME
     return functools.partial(cpp_loader.texts, program)
 
@@ -261,10 +261,10 @@ NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine
 
 @pytest.fixture(scope="session")
 def counting_run(made_once) -> Path:
-    """The finished run of a language model of counting.
+    """A finished run of a language model that counts.
 
-    A text is two to four numbers upwards, such as "three four five". Its training and validation
-    text lie beside it. To be read, never changed.
+    A text is two to four ascending numbers, such as "three four five". The training and validation
+    text is in the same folder. Tests must not change it.
     """
     return made_once("counting", train_counting_run) / "run"
 
@@ -313,9 +313,9 @@ def train_counting_run(folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
-    """A server of three versions of a scripted model.
+    """A server for an export with three versions of a scripted model.
 
-    It takes the newest two.
+    It serves the newest two versions.
     """
     from support.servers import save_scripted_model, served, write_manifest_of
 
@@ -330,7 +330,7 @@ def server(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def object_store(tmp_path_factory):
-    """A server of S3 on this machine; the copies of its folders lie among the tests' own files."""
+    """A local S3 server; copies of its folders are in the tests' temporary folder."""
     for module in ("s3fs", "moto"):
         pytest.importorskip(module, reason="pip install -e '.[test]'")
     from support.object_store import served
@@ -346,7 +346,7 @@ def browser(tmp_path_factory):
     from support.browser import CHROMIUM, Browser
 
     if CHROMIUM is None:
-        pytest.skip("there is no Chromium here; apt-get install chromium")
+        pytest.skip("Chromium is not installed; apt-get install chromium")
     opened = Browser(tmp_path_factory.mktemp("profile"))
     yield opened
     opened.close()

@@ -1,6 +1,6 @@
-"""A real browser for the tests of pages: headless Chromium.
+"""A real browser for testing pages: headless Chromium.
 
-It is driven through its debugging pipe, and knows no page.
+It is driven through its debugging pipe, and is independent of the pages.
 """
 
 import json
@@ -81,7 +81,7 @@ class Browser:
         return answer["result"].get("value")
 
     def until(self, expression: str, value, seconds: float = 20) -> None:
-        """Wait for the expression to have that value; it must be free of errors meanwhile."""
+        """Wait until the expression has this value; it must not raise an error meanwhile."""
         end = time.monotonic() + seconds
         while (found := self.evaluate(expression)) != value:
             assert time.monotonic() < end, (expression, found)
@@ -127,7 +127,7 @@ class Browser:
     def _read(self) -> bytes:
         while b"\0" not in self._unread:
             part = os.read(self._answers, 1 << 16)
-            assert part, "Chromium has ended"
+            assert part, "Chromium has exited"
             self._unread += part
         message, _, self._unread = self._unread.partition(b"\0")
         return message

@@ -1,4 +1,4 @@
-"""TensorFlow Serving's loader of SavedModels.
+"""TensorFlow Serving's C++ loader for SavedModels.
 
 It is compiled against the installed wheel.
 """
@@ -12,7 +12,7 @@ from tensorflow.core.framework import types_pb2
 from tensorflow.core.protobuf import saved_model_pb2
 
 COMPILER = shutil.which("g++")
-LINKER = ["-fuse-ld=gold"] if shutil.which("ld.gold") else []  # reads a gigabyte in a second
+LINKER = ["-fuse-ld=gold"] if shutil.which("ld.gold") else []  # links a gigabyte in a second
 NAME = "saved_model_loader"
 OPERATIONS = ("_sentencepiece_tokenizer.so", "_fast_sentencepiece_tokenizer.so")
 
@@ -30,9 +30,9 @@ def compile_into(folder: Path) -> None:
 
 
 def texts(program: Path, version: Path, signature: str, sentences: list[str]) -> list[str]:
-    """The texts that a signature gives for sentences.
+    """Return the texts that a signature outputs for sentences.
 
-    A beam search gives several for each.
+    A beam search outputs several texts per sentence.
     """
     saved = saved_model_pb2.SavedModel.FromString((version / "saved_model.pb").read_bytes())
     described = saved.meta_graphs[0].signature_def[signature]

@@ -1,13 +1,13 @@
-"""Damage of a file's content, drawn at random, and a count of the outcomes."""
+"""Random damage to a file's content, and a summary of the outcomes."""
 
 import random
 from collections import Counter
 
 
 def damaged(content: bytes, draw: random.Random) -> bytes:
-    """Damage some content in one or three places, or at its end.
+    """Damage content at one or three offsets, or truncate it.
 
-    A place is flipped, cut out, blanked or changed to a digit; the end is cut off.
+    The bytes at an offset are flipped, removed, zeroed or changed to a digit.
     """
     found = bytearray(content)
     for _ in range(draw.choice((1, 1, 3))):

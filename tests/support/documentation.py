@@ -1,4 +1,4 @@
-"""The blocks of code on the documentation's pages, and the commands in them."""
+"""The code blocks in the documentation, and the commands in them."""
 
 import re
 import shlex
@@ -21,7 +21,7 @@ ASSIGNMENT = re.compile(r'(\w+)="([^"]*)"')
 class Block:
     """A fenced block of a page.
 
-    It has its page, the number of its first line, its language and its text.
+    It stores the page, the number of its first line, the language and the text.
     """
 
     page: str
@@ -47,20 +47,20 @@ ALL_BLOCKS = [block for page in PAGES for block in blocks(page)]
 
 
 def block_with(page: str, language: str, text: str) -> Block:
-    """Return the one block of a page that holds `text`."""
+    """Return the only block on a page that contains `text`."""
     found = [
         block
         for block in ALL_BLOCKS
         if (block.page, block.language) == (page, language) and text in block.text
     ]
-    assert len(found) == 1, f"{len(found)} {language} blocks of {page} hold {text!r}"
+    assert len(found) == 1, f"{len(found)} {language} blocks in {page} contain {text!r}"
     return found[0]
 
 
 def commands(block: Block) -> list[str]:
     """Return a shell block's commands.
 
-    Continued lines are joined, comments left out, variables put in.
+    Continued lines are joined, comments removed, and variables substituted.
     """
     variables, found = {}, []
     for line in block.text.replace("\\\n", " ").splitlines():

@@ -1,4 +1,4 @@
-"""An exported page, visited with a headless Chromium by its own test program."""
+"""Opens an exported page in headless Chromium, with the page's own test program."""
 
 import json
 import shutil
@@ -15,12 +15,12 @@ MISSING = [name for name, path in PROGRAMS.items() if path is None]
 
 
 def browse(folder: Path, sentences: list[str]) -> dict:
-    """What the page's state is, and its translations of the sentences."""
+    """Return the page's state and its translations of the sentences."""
     return _answer("browser.mjs", sentences, str(folder), CHROMIUM)
 
 
 def cut(tokenizer: Path, sentences: list[str]) -> list[list[str]]:
-    """The pieces of the sentences by the page's SentencePiece, which its build has installed."""
+    """Segment sentences with the page's SentencePiece, which its build has installed."""
     return _answer("pieces.mjs", sentences, str(tokenizer))
 
 

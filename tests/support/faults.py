@@ -1,20 +1,20 @@
-"""The sizes of the parts that scripts/faults.sh raises, and its table's lines."""
+"""Sample sizes, which scripts/faults.sh increases, and the lines of its table."""
 
 import os
 from collections import Counter
 from pathlib import Path
 
-cases: Counter[str] = Counter()  # of each evil that was looked for
-seen: Counter[str] = Counter()  # and those that had it
+cases: Counter[str] = Counter()  # how often each kind of fault was checked for
+seen: Counter[str] = Counter()  # how often it was found
 
 
 def size(part: str, sample: int) -> int:
-    """How much of a part is tried: FAULTS_PART of the environment, or a sample."""
+    """Return how many cases of a part to try: the environment's FAULTS_PART, or `sample`."""
     return int(os.environ.get(f"FAULTS_{part.upper()}", sample))
 
 
 def record(part: str, found: str) -> None:
-    """Add a line to the table, if there is one to be made."""
+    """Add a line to the table, if FAULTS_TABLE names one."""
     line = f"{part:<42} {found}"
     print(line)
     if table := os.environ.get("FAULTS_TABLE"):
@@ -23,12 +23,12 @@ def record(part: str, found: str) -> None:
 
 
 def check_without(evil: str, is_without: bool, found: object) -> None:
-    """Count a case of the evils that the table ends with, such as "hangs"; it must be without.
+    """Count and assert that a case does not show a kind of fault, such as "hangs".
 
     Args:
-        evil: the evil's name.
+        evil: the kind of fault.
         is_without: whether the case is good.
-        found: what the message of a bad one says.
+        found: the assertion's message if it is not.
     """
     cases[evil] += 1
     seen[evil] += not is_without
@@ -36,6 +36,6 @@ def check_without(evil: str, is_without: bool, found: object) -> None:
 
 
 def record_evils() -> None:
-    """Add the lines of all parts together."""
+    """Add the lines with the totals over all parts."""
     for evil, count in cases.items():
         record(f"{evil}, of all parts", f"{seen[evil]} of {count:,}")

@@ -1,4 +1,4 @@
-"""Command lines whose file operations kill the process or fail, one at a time."""
+"""Runs command lines in which a chosen file operation fails or kills the process."""
 
 import json
 import os
@@ -12,23 +12,23 @@ from pathlib import Path
 import pytest
 
 FAULTS = Path(__file__).parents[1] / "faults"
-KILL, INPUT_OUTPUT, FULL_DISK, STOPS = "k", "i", "s", "p"  # as fault_shim.c calls them
+KILL, INPUT_OUTPUT, FULL_DISK, STOPS = "k", "i", "s", "p"  # as in fault_shim.c
 
 
 @dataclass(frozen=True)
 class Outcome:
     """The end of a command line."""
 
-    code: int | None  # the exit code, -9 for a kill, None where it had to be ended
-    operations: int  # on files below the folder; 0 after a kill
-    printed: str  # both streams
+    code: int | None  # the exit code, -9 for a kill, None after the time limit
+    operations: int  # number of operations on files below the folder; 0 after a kill
+    printed: str  # stdout and stderr
 
 
 class FaultyProcess:
     """One process that has loaded TensorFlow, and forks for each command line.
 
     Args:
-        folder: A folder for the shim, which gcc makes, and for streams.
+        folder: A folder for the shim, which gcc compiles, and for output streams.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -51,9 +51,9 @@ class FaultyProcess:
         Args:
             arguments: The words of the command line.
             folder: The operations below it are counted.
-            number: The operation that meets the fault, from 1; none if 0.
+            number: The number of the operation that fails, from 1; 0 for none.
             kind: The fault.
-            seconds: The longest time.
+            seconds: The time limit.
         """
         self._ask(arguments, folder, number, kind or KILL, seconds)
         return self._outcome(self._answer())
@@ -61,13 +61,13 @@ class FaultyProcess:
     def run_with_stops(
         self, arguments: list, folder: Path, look: Callable[[], None], seconds: int = 900
     ) -> Outcome:
-        """Run `tfformer`, which stands still before each operation.
+        """Run `tfformer` so that it stops before each operation.
 
         Args:
             arguments: The words of the command line.
             folder: The operations below it are counted.
-            look: Called at each stop; the folder is then as a kill at this moment leaves it.
-            seconds: The longest time, with the stops.
+            look: Called at each stop, when the folder is in the state that a kill would leave.
+            seconds: The time limit, including the stops.
         """
         self._ask(arguments, folder, 0, STOPS, seconds)
         while (answer := self._answer()) is None:
@@ -100,7 +100,7 @@ class FaultyProcess:
 
 
 def compiled_shim(folder: Path) -> Path:
-    """The shared library of fault_shim.c; without gcc the test is skipped."""
+    """Compile fault_shim.c to a shared library; skip the test without gcc."""
     gcc = shutil.which("gcc")
     if gcc is None:
         pytest.skip("there is no gcc here to compile the fault shim; apt-get install gcc")
@@ -111,7 +111,7 @@ def compiled_shim(folder: Path) -> Path:
 
 
 def spread(count: int, sample: int) -> list[int]:
-    """`sample` numbers from 1 to `count` at equal distances; all if there are fewer."""
+    """Return `sample` evenly spaced numbers from 1 to `count`; all if there are fewer."""
     if sample >= count:
         return list(range(1, count + 1))
     return [1 + (2 * n + 1) * count // (2 * sample) for n in range(sample)]

@@ -1,4 +1,4 @@
-"""Processes that need not load TensorFlow: one that has loaded it forks for each of them."""
+"""Processes that start fast, forked from one process that has already loaded TensorFlow."""
 
 import multiprocessing
 import os
@@ -14,13 +14,13 @@ CONTEXT.set_forkserver_preload(["tfformer.cli.main", "tfformer.training.train"])
 def started(
     function: Callable[..., int | None], *arguments: object, output: Path | None = None, **more: str
 ) -> BaseProcess:
-    """Begin a process that calls a function; its exit code is what that returns.
+    """Start a process that calls a function; its exit code is the function's return value.
 
     Args:
-        function: One of a module that the process can import.
-        *arguments: The function's.
-        output: The file of both streams, if they go to one.
-        **more: Variables of the environment, beside those of this process.
+        function: A function in a module that the process can import.
+        *arguments: Arguments of the function.
+        output: A file for stdout and stderr, if they are to be redirected.
+        **more: Environment variables, in addition to those of this process.
     """
     given = (function, arguments, output, os.environ | more)
     process = CONTEXT.Process(target=_call, args=given, daemon=True)  # it ends with this one

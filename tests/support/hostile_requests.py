@@ -1,4 +1,4 @@
-"""A client of TensorFlow Serving's REST API, and requests that are drawn at random."""
+"""A client for TensorFlow Serving's REST API, and random requests."""
 
 import http.client
 import json
@@ -38,11 +38,11 @@ class Client:
         self._connection.close()
 
     def rest(self, path: str, body: bytes) -> tuple[int, Any]:
-        """Status and JSON of the answer to a POST to /v1/models/`path`."""
+        """POST to /v1/models/`path`; return the response's status and JSON."""
         try:
             self._connection.request("POST", f"/v1/models/{path}", body)
             response = self._connection.getresponse()
-        except (http.client.RemoteDisconnected, ConnectionError):  # it was idle for too long
+        except (http.client.RemoteDisconnected, ConnectionError):  # the connection timed out
             self._connection.close()
             self._connection.request("POST", f"/v1/models/{path}", body)
             response = self._connection.getresponse()
@@ -71,7 +71,7 @@ def text(draw: random.Random) -> str:
 
 
 def drawn_request(draw: random.Random) -> dict[str, Any]:
-    """A request; about half of them must be refused."""
+    """Return a random request; about half of them must be rejected."""
     signature = draw.choice(SIGNATURES)
     asked: dict[str, Any] = {"signature_name": signature}
     rows = draw.choice((1, 1, 1, 2, 3, 3, 64, 65))
@@ -90,7 +90,7 @@ def drawn_request(draw: random.Random) -> dict[str, Any]:
 
 
 def _values(draw: random.Random, name: str, rows: int) -> Any:
-    """Values of an input: mostly of the right type and rank, sometimes of another."""
+    """Return values for an input, mostly with the right type and rank."""
     if draw.random() < 0.05:
         rows += 1
     kind = draw.choice((str, np.int32, np.float32)) if draw.random() < 0.1 else None
@@ -104,7 +104,7 @@ def _values(draw: random.Random, name: str, rows: int) -> Any:
 
 
 def damaged_bytes(content: bytes, draw: random.Random) -> bytes:
-    """Some bytes flipped, cut out, doubled, or drawn anew."""
+    """Return content with some bytes flipped, removed, duplicated or replaced."""
     found = bytearray(content or b"x")
     for _ in range(draw.choice((1, 1, 2, 5))):
         start = draw.randrange(len(found) + 1)
@@ -122,7 +122,7 @@ def damaged_bytes(content: bytes, draw: random.Random) -> bytes:
 
 
 def damaged_body(content: bytes, draw: random.Random) -> bytes:
-    """A body whose bytes, or one of whose values, are others."""
+    """Return a body with damaged bytes or one changed value."""
     if draw.random() < 0.5:
         return damaged_bytes(content, draw)
     request = json.loads(content)

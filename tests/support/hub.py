@@ -1,4 +1,4 @@
-"""A small server that speaks the part of the Hugging Face hub's API that a download uses."""
+"""A small server with the part of the Hugging Face hub's API that downloads use."""
 
 import json
 from collections.abc import Iterator
@@ -18,9 +18,9 @@ class Hub:
 
     Attributes:
         models: Name -> folder; a name that is absent is unknown.
-        gated: Names whose files need terms to be accepted.
+        gated: Names of models whose terms must be accepted first.
         damaged: Paths of files whose content arrives changed.
-        requests: The paths of the files that were asked for.
+        requests: The paths of the requested files.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Limits of the work that a test may take where a fault would show as hours."""
+"""Limits on a test's work, for faults that would otherwise make it run for hours."""
 
 import signal
 import sys
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def at_most(seconds: float) -> Iterator[None]:
-    """Raise after so many seconds of this process's own work; `re` looks at signals too."""
+    """Raise TimeoutError after this much CPU time; `re` handles signals, too."""
 
     def stop(*_) -> None:
         raise TimeoutError(f"took more than {seconds} s of work")
@@ -23,7 +23,7 @@ def at_most(seconds: float) -> Iterator[None]:
 
 
 def lines_run(function: Callable[[], object]) -> int:
-    """Count the lines of Python that a call runs: a measure of work that no load changes."""
+    """Count the lines of Python that a call runs, a measure of work that is independent of load."""
     count = 0
 
     def trace(frame, event, argument):

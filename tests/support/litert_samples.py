@@ -1,4 +1,4 @@
-"""Sentences that LiteRT files are asked, and a request to a signature over ids."""
+"""Sample sentences for LiteRT files, and a function that runs a signature."""
 
 import itertools
 from pathlib import Path

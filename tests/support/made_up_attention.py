@@ -1,4 +1,4 @@
-"""Attention maps that no model made, for tests of what is drawn of them."""
+"""Artificial attention maps, for testing how they are drawn."""
 
 import numpy as np
 

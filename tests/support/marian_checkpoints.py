@@ -1,4 +1,4 @@
-"""The committed checkpoints (scripts/oracles), put together as folders."""
+"""The committed checkpoints (scripts/oracles), assembled as folders."""
 
 import json
 import shutil
@@ -33,7 +33,7 @@ def each(names: Iterable[str], by_day: Sequence[str] = BY_DAY) -> list:
 
 
 class Answers(NamedTuple):
-    """The answers of transformers 5.23 about a checkpoint."""
+    """The stored outputs of Transformers 5.23 for a checkpoint."""
 
     texts: dict  # expected.json
     arrays: dict[str, np.ndarray]  # expected.npz
@@ -51,7 +51,7 @@ def checkpoint(name: str, folder: Path) -> Path:
 
 
 def languages(name: str) -> dict[str, str]:
-    """The languages to import a fixture with, as arguments of `import_model`."""
+    """Return the language arguments with which `import_model` imports a fixture."""
     return dict(
         zip(("source_language", "target_language"), MULTILINGUAL.get(name, ()), strict=False)
     )
@@ -64,22 +64,22 @@ def answers(name: str) -> Answers:
 
 
 def put(model, tensors) -> None:
-    """Give a model the arrays of its places."""
+    """Assign arrays to a model's weights by their places."""
     for variable, places in variables(model):
         variable.assign(np.concatenate([tensors[place] for place in places], axis=-1))
 
 
 def edit_json(path: Path, **changes) -> None:
-    """Change keys of a JSON file; None takes a key away."""
+    """Change keys in a JSON file; None removes a key."""
     values = json.loads(path.read_text(encoding="utf-8")) | changes
     kept = {key: value for key, value in values.items() if value is not None}
     path.write_text(json.dumps(kept, ensure_ascii=False), encoding="utf-8")
 
 
 def every_kind(folder: Path) -> dict[str, Path]:
-    """A small checkpoint of each kind of files, by name, each in a folder of its own.
+    """Return name -> folder for a small checkpoint of each file format.
 
-    `languages(name)` has the arguments that those of several languages need.
+    Multilingual checkpoints also need the arguments `languages(name)`.
     """
     found = {name: checkpoint(name, folder) for name in ("A", "C", "I", *MULTILINGUAL)}
     for name in ("shards", "torch"):
@@ -113,7 +113,7 @@ def edit_yaml(path: Path, **changes) -> None:
     path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | changes))
 
 
-OPTIONS = {  # as Marian 1.12 writes them, beside some that do not matter here
+OPTIONS = {  # as Marian 1.12 writes them, including some that do not matter here
     "type": "transformer",
     "dim-emb": 16,
     "enc-depth": 2,
@@ -134,7 +134,7 @@ PRE = {
     "transformer-postprocess-top": "n",
 }
 SEPARATE = {"tied-embeddings-all": False, "transformer-ffn-activation": "relu"}
-VARIANTS = {  # name -> options that are other ones, and the SentencePiece model of each side
+VARIANTS = {  # name -> the options that differ, and the SentencePiece model of each side
     "shared": ({}, ("source", "source")),
     "separate": (SEPARATE, ("source", "target")),
     "target": ({**SEPARATE, "tied-embeddings": True}, ("source", "target")),
@@ -145,7 +145,7 @@ VARIANTS = {  # name -> options that are other ones, and the SentencePiece model
 def write_marian_model(name: str, folder: Path, **changed) -> Path:
     """Write a random model as Marian does.
 
-    It has `.npz` with NULs behind its options, `.spm` and decoder.yml.
+    It writes an `.npz` with NULs after the options, `.spm` files and decoder.yml.
     """
     path = folder / f"marian-{name}"
     path.mkdir()

@@ -1,4 +1,4 @@
-"""A small parallel corpus: numbers in English, and the same ones in German."""
+"""A small parallel corpus: the same numbers in English and German."""
 
 import random
 from pathlib import Path
@@ -13,9 +13,9 @@ def write_number_corpus(folder: Path, lines: dict[str, int], greatest: int) -> N
     """Write a file for each split and language, such as train.en.
 
     Args:
-        folder: Where the files will be.
+        folder: The folder to write into.
         lines: The number of lines of each split.
-        greatest: The greatest number, at most ten; a line has two to six.
+        greatest: The greatest number, at most ten; a line contains two to six numbers.
     """
     draw = random.Random(1)
     for split, count in lines.items():

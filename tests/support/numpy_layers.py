@@ -4,7 +4,7 @@ import numpy as np
 
 
 def randomized(layer, seed=1):
-    """The layer with every weight random.
+    """Return the layer with random values in every weight.
 
     Zero biases and unit scales would hide a missing sum or product.
     """
@@ -22,12 +22,12 @@ def randomized(layer, seed=1):
 
 def log_softmax(logits):
     logits = np.asarray(logits, np.float64)
-    logits = logits - logits.max(axis=-1, keepdims=True)  # exp() of it is at most 1
+    logits = logits - logits.max(axis=-1, keepdims=True)  # so that exp() is at most 1
     return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
 
 
 def smoothed_cross_entropy(logits, labels, smoothing):
-    """(B, T, V), (B, T) -> (B, T) nats: the share `smoothing` goes to all tokens alike."""
+    """(B, T, V), (B, T) -> (B, T) nats; `smoothing` is spread evenly over all tokens."""
     log_probs = log_softmax(logits)
     of_label = np.take_along_axis(log_probs, labels[..., np.newaxis], axis=-1)[..., 0]
     return -(1 - smoothing) * of_label - smoothing * log_probs.mean(axis=-1)

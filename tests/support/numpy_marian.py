@@ -1,6 +1,6 @@
 """A Marian model in NumPy and float64.
 
-It is written from marian-dev's models/transformer.h alone.
+It was written only from marian-dev's models/transformer.h.
 """
 
 import numpy as np
@@ -35,7 +35,7 @@ class NumpyMarian:
         self.pre = "n" in options.get("transformer-preprocess", "")
 
     def log_probs(self, source: list[int], target: list[int]) -> np.ndarray:
-        """Log-probability of each target id; both rows of ids end in the end token."""
+        """Return the log-probability of each target id; both sides end with the end token."""
         embedding = self.find("encoder_Wemb", "Wemb")
         x = embedding[source] * np.sqrt(self.d_model) + positions(len(source), self.d_model)
         memory = self.stack("encoder", x, None)

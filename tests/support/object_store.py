@@ -1,4 +1,4 @@
-"""A server of Amazon's S3 on this machine, whose requests a test may look at."""
+"""A local server for Amazon's S3 API, whose requests tests can inspect."""
 
 import os
 import threading
@@ -26,7 +26,7 @@ class Quiet(WSGIRequestHandler):
 
 
 class ObjectStore:
-    """The server, while the block lasts.
+    """The server, which runs during the block.
 
     Attributes:
         look: called with the method and the path of each request, before it is answered.
@@ -46,11 +46,11 @@ class ObjectStore:
 
     @property
     def files(self) -> Any:
-        """The store as fsspec sees it, without what it remembers."""
+        """Return the store's fsspec file system, without its cache."""
         return fsspec.filesystem("s3", use_listings_cache=False)
 
     def bucket(self, name: str, content: dict[str, bytes] | None = None) -> str:
-        """Make a bucket with these objects; return its address."""
+        """Create a bucket with these objects; return its address."""
         self.files.mkdir(name)
         for key, octets in (content or {}).items():
             self.files.pipe_file(f"{name}/{key}", octets)
@@ -64,7 +64,7 @@ class ObjectStore:
 
 @contextmanager
 def served() -> Iterator[ObjectStore]:
-    """Serve a store, which the environment names for the block."""
+    """Run a store; during the block the environment variables point to it."""
     store = ObjectStore()
     thread = threading.Thread(target=store.server.serve_forever, daemon=True)
     thread.start()

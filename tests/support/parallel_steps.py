@@ -36,7 +36,7 @@ def config(optimizer: str, strategy: str) -> Config:
 
 
 def trained(optimizer: str, workers: Workers) -> dict[str, np.ndarray]:
-    """The loss of each step, the weights with their averages, and the shards that were traced."""
+    """Return the loss of each step, the weights and their averages, and the traced shards."""
     traced, shard = [], batch_shards._shard
     keras.utils.set_random_seed(1)
     model = tfformer.LanguageModel(19, norm="pre", use_bias=False, **SHAPE)
@@ -70,7 +70,7 @@ def trained(optimizer: str, workers: Workers) -> dict[str, np.ndarray]:
 
 
 class Losses(keras.callbacks.Callback):
-    """The loss of each step by itself, where Keras gives the mean so far."""
+    """Records the loss of each step; Keras itself reports only the mean so far."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -85,9 +85,9 @@ def main(file: Path, layout: str) -> None:
     """Train, and save the losses and the weights.
 
     Args:
-        file: The place of the arrays.
-        layout: "devices", for one and several logical processors in turn, or "workers", for a
-            worker of TF_CONFIG.
+        file: The file for the arrays.
+        layout: "devices" for one, then several logical CPUs, or "workers" for a worker from
+            TF_CONFIG.
     """
     if layout == "workers":
         workers = workers_of(config("muon", "multi_worker"))

@@ -5,7 +5,7 @@ import socket
 
 
 def free_addresses(count: int) -> tuple[str, ...]:
-    """Addresses on localhost at which nobody listens."""
+    """Return free addresses on localhost."""
     sockets = [socket.create_server(("localhost", 0)) for _ in range(count)]
     addresses = tuple(f"localhost:{listening.getsockname()[1]}" for listening in sockets)
     for listening in sockets:
@@ -14,6 +14,6 @@ def free_addresses(count: int) -> tuple[str, ...]:
 
 
 def tf_config(addresses: tuple[str, ...], number: int) -> str:
-    """The environment's TF_CONFIG of a worker."""
+    """Return the value of TF_CONFIG for a worker."""
     task = {"type": "worker", "index": number}
     return json.dumps({"cluster": {"worker": list(addresses)}, "task": task})

@@ -1,10 +1,10 @@
-"""The processes that a process has begun, and those that these have begun, by /proc."""
+"""The descendants of a process, read from /proc."""
 
 from pathlib import Path
 
 
 def descendants(process: int) -> dict[int, str]:
-    """Return the command line of each by its number."""
+    """Return process id -> command line."""
     found: dict[int, str] = {}
     waiting = [process]
     while waiting:
@@ -15,18 +15,18 @@ def descendants(process: int) -> dict[int, str]:
 
 
 def children(process: int) -> list[int]:
-    """Return the numbers of those that all threads of a process have begun."""
+    """Return the ids of the child processes that a process's threads have started."""
     found = []
     for thread in Path(f"/proc/{process}/task").glob("*/children"):
         try:
             found += map(int, thread.read_text().split())
-        except OSError:  # it has just ended
+        except OSError:  # the thread has just ended
             continue
     return found
 
 
 def command_line(process: int) -> str:
-    """Return a process's command line; nothing if it has ended."""
+    """Return a process's command line; empty if it has ended."""
     try:
         return Path(f"/proc/{process}/cmdline").read_text(errors="replace").replace("\0", " ")
     except OSError:

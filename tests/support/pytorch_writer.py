@@ -1,4 +1,4 @@
-"""Writes `pytorch_model.bin` as torch does, without torch, in the layout of a zip."""
+"""Writes `pytorch_model.bin` in torch's zip layout, without torch."""
 
 import io
 import pickle

@@ -1,4 +1,4 @@
-"""An engine without a model, whose translations a test writes down."""
+"""An engine without a model, whose translations are given by a test."""
 
 
 class ScriptedEngine:
@@ -12,4 +12,4 @@ class ScriptedEngine:
         return [len(text.strip()) for text in texts]
 
     def close(self):
-        """Nothing is held."""
+        """There is nothing to free."""

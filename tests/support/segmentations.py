@@ -8,13 +8,13 @@ from sentencepiece import sentencepiece_model_pb2
 def stretched(sentence: str, dice: random.Random) -> str:
     """Write some letters several times.
 
-    "dooog" has as many equally likely segmentations as it has places for "oo".
+    "dooog" has one equally likely segmentation per position of "oo".
     """
     return "".join(letter * dice.choice([1, 1, 1, 1, 2, 3, 5]) for letter in sentence)
 
 
 def log_probability(model: bytes, pieces: list[str]) -> float:
-    """The sum of the scores in the model's file, whose pieces all must be."""
+    """Return the sum of the pieces' scores; all pieces must be in the model."""
     listed = sentencepiece_model_pb2.ModelProto.FromString(model).pieces
     scores = {piece.piece: piece.score for piece in listed}
     return sum(scores[piece] for piece in pieces)

@@ -1,4 +1,4 @@
-"""A server within the test's process, of models of seven words that give texts backwards."""
+"""A server in the test's process for models that reverse sentences of up to seven words."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from tfformer.serving.served_models import ServedModels
 
 
 class Scripted(SimpleNamespace):
-    """A version without a model; like a real one it can be a key."""
+    """A version without a model; like a real version it is hashable."""
 
     __hash__ = object.__hash__
     tokenizers = None
@@ -26,7 +26,7 @@ class Scripted(SimpleNamespace):
 
 
 def scripted(name: str, version: SimpleNamespace, align=None) -> SimpleNamespace:
-    """A served model of one version."""
+    """A served model with one version."""
     return SimpleNamespace(
         name=name,
         versions={1: version},
@@ -38,9 +38,9 @@ def scripted(name: str, version: SimpleNamespace, align=None) -> SimpleNamespace
 
 
 def backwards(name: str, asked: list[str], align=None, **manifest) -> SimpleNamespace:
-    """A model of seven words that gives a sentence backwards.
+    """A model that reverses a sentence of up to seven words.
 
-    It notes the sentences that it is asked for.
+    It records the sentences that it is asked to translate.
     """
 
     def run(signature, inputs):
@@ -65,7 +65,7 @@ def backwards(name: str, asked: list[str], align=None, **manifest) -> SimpleName
 
 @asynccontextmanager
 async def serving(app) -> AsyncIterator[str]:
-    """Serve an application in this event loop; its address."""
+    """Serve an application in this event loop; yield its address."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         config = uvicorn.Config(app, log_level="warning", access_log=False)
         server = uvicorn.Server(config)

@@ -1,6 +1,6 @@
 """Servers for the tests of serving, and requests to them.
 
-They are `tfformer serve` in a process of its own, and scripted models.
+They run `tfformer serve` in a separate process, with scripted models.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ SERVING = Path(__file__).parents[2] / "export" / "serving"
 def start_server(*arguments, port=0) -> SimpleNamespace:
     """Start `tfformer serve` in a process of its own.
 
-    Returned when it is ready: the process and its address.
+    Returns the process and its address when the server is ready.
     """
     command = [
         sys.executable,
@@ -51,7 +51,7 @@ def start_server(*arguments, port=0) -> SimpleNamespace:
 
 @contextmanager
 def served(*arguments):
-    """A server that must end well when it is told to."""
+    """Run a server, and check that it shuts down cleanly."""
     server = start_server(*arguments)
     try:
         yield server
@@ -63,7 +63,7 @@ def served(*arguments):
 def save_scripted_model(folder: Path, name: str) -> None:
     """Write a SavedModel with an export's signatures.
 
-    It says who it is and knows 500 ids.
+    It outputs its own name and has 500 ids.
     """
 
     def greedy(text):
@@ -103,9 +103,9 @@ def save_scripted_model(folder: Path, name: str) -> None:
 
 
 def write_manifest_of(folder: Path, **values) -> None:
-    """Give a scripted model the manifest that an export has.
+    """Write an export's manifest for a scripted model.
 
-    It has digests of its files, and `values`.
+    It contains the files' digests and `values`.
     """
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     digests = {
@@ -119,7 +119,7 @@ def write_manifest_of(folder: Path, **values) -> None:
 def ask(
     server, path: str, body: bytes | dict | None = None, headers: dict | None = None
 ) -> tuple[int, dict]:
-    """Status and JSON of the answer to a request for /v1/models/`path`."""
+    """Request /v1/models/`path`; return the response's status and JSON."""
     connection = http.client.HTTPConnection(urlsplit(server.rest).netloc, timeout=60)
     content = json.dumps(body).encode() if isinstance(body, dict) else body
     try:
@@ -133,8 +133,8 @@ def ask(
 
 
 def until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    """Wait for a condition; fail where it does not come."""
+    """Wait for a condition; fail after the time limit."""
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, f"did not come within {seconds} s"
+        assert time.monotonic() < end, f"the condition was not met within {seconds} s"
         time.sleep(0.05)

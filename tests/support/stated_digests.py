@@ -1,4 +1,4 @@
-"""States the digests of a checkpoint's files, as the tools do from which checkpoints come."""
+"""Records the digests of a checkpoint's files as the tools that download checkpoints do."""
 
 import hashlib
 from pathlib import Path
@@ -10,7 +10,7 @@ COMMIT = "0" * 40
 
 
 def hub_digest(path: Path) -> str:
-    """The digest by which the Hugging Face hub knows a file: large ones have SHA-256."""
+    """Return the Hugging Face hub's digest of a file: SHA-256 for large files."""
     content = path.read_bytes()
     if path.suffix in (".safetensors", ".bin", ".spm", ".model"):
         return hashlib.sha256(content).hexdigest()
@@ -18,7 +18,7 @@ def hub_digest(path: Path) -> str:
 
 
 def state_by_downloads(folder: Path) -> None:
-    """Leave the notes of `huggingface_hub.snapshot_download(..., local_dir=folder)`."""
+    """Write the metadata that `huggingface_hub.snapshot_download(..., local_dir=folder)` writes."""
     for path in [path for path in folder.iterdir() if path.is_file()]:
         write_download_metadata(folder, path.name, COMMIT, hub_digest(path))
 

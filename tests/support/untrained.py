@@ -1,4 +1,4 @@
-"""Small models that have learned nothing, whose choices no training has made easy."""
+"""Small untrained models, whose choices are therefore close."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ VOCAB_SIZE = 13
 
 
 def scrambled(model, seed=5):
-    """The model with weights that are far from those of its beginning."""
+    """Return the model with weights far from their initial values."""
     rng = np.random.default_rng(seed)
     model.set_weights([rng.normal(w, scale=0.5) for w in model.get_weights()])
     return model

@@ -15,9 +15,9 @@ class WordIds:
 
 
 def unlike_pairs(longest, mean):
-    """700 pairs of sentences, each unlike every other, of 1 to `longest - 1` numbers a side.
+    """Return 700 different sentence pairs with 1 to `longest - 1` numbers per side.
 
-    The sides of a pair are about as long as each other, about `mean` numbers.
+    Both sides of a pair have similar lengths, on average about `mean` numbers.
     """
     dice, most = random.Random(3), longest - 2
     pairs = []
@@ -29,5 +29,5 @@ def unlike_pairs(longest, mean):
 
 
 def encode_pairs(pairs, max_length=8, **options):
-    """Pairs of sentences of numbers as an `EncodedText`."""
+    """Encode sentence pairs of numbers as an `EncodedText`."""
     return encode_text(pairs, (WordIds(), WordIds()), max_length, **options)
