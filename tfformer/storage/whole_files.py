@@ -194,7 +194,7 @@ def publish(folder: Path, output: Path) -> Path:
 
 
 def publish_as(folder: Path, target: Path) -> None:
-    """Move the finished folder to `place`, atomically, unless another process was faster."""
+    """Move the finished folder to `target`, atomically, unless another process was faster."""
     _sync_all(folder)
     try:
         folder.rename(target)

@@ -31,8 +31,8 @@ def declared_encoding(head: bytes, format: str) -> Encoding:
     if head.startswith(codecs.BOM_UTF8):
         return Encoding()
     for declaration in declarations:
-        if found := declaration.search(head[:HEAD]):
-            return _encoding(found[1].decode("ascii"), format)
+        if match := declaration.search(head[:HEAD]):
+            return _encoding(match[1].decode("ascii"), format)
     return Encoding()
 
 

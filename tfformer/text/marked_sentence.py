@@ -119,14 +119,14 @@ class MarkedSentence(NamedTuple):
             is_written = piece.raw[:1] in ("&", "\\") and len(character) == 1
             if is_written and not SPACE.match(character):  # it may be an entity
                 spelling[character] = piece.raw
-        found = [spelling.get(character, character) for character in translation]
+        spelled = [spelling.get(character, character) for character in translation]
         for character in spelling.keys() & set(translation):
-            places = [place for place, one in enumerate(translation) if one == character]
-            own = list(self._spellings(character))
-            if len(own) == len(places):
-                for place, raw in zip(places, own, strict=True):
-                    found[place] = raw
-        return found
+            places = [index for index, one in enumerate(translation) if one == character]
+            spellings = list(self._spellings(character))
+            if len(spellings) == len(places):
+                for index, raw in zip(places, spellings, strict=True):
+                    spelled[index] = raw
+        return spelled
 
     def _spellings(self, character: str) -> Iterator[str]:
         """Yield the spelling of each occurrence of a character in the sentence."""
@@ -168,8 +168,8 @@ def sentences(
     """
     pieces = protected(pieces, protected_words(reading.keep), keeps_spaces)
     text = "".join(_one_line(piece, keeps_spaces) for piece in pieces)
-    whole = list(MarkedSentence(tuple(pieces), keeps_spaces=True).copies())
-    stretches = list(segments(text, reading.language, whole))
+    copies = list(MarkedSentence(tuple(pieces), keeps_spaces=True).copies())
+    stretches = list(segments(text, reading.language, copies))
     groups = cut(pieces, [len(segment.text) for segment in stretches])
     for inside, is_sentence in zip(
         groups, [segment.is_sentence for segment in stretches] or [False], strict=True
@@ -197,10 +197,10 @@ def protected(
         lengths += [start - done, end - start]
         done = end
     groups = cut(pieces, [*lengths, len(text) - done])
-    found: list[Piece] = []
+    protected_pieces: list[Piece] = []
     for number, group in enumerate(groups):
-        found += _copy(group) if number % 2 else group
-    return found
+        protected_pieces += _copy(group) if number % 2 else group
+    return protected_pieces
 
 
 def _protected_spans(pieces: Sequence[Piece], pattern: re.Pattern[str], text: str) -> list[Span]:

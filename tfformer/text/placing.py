@@ -162,9 +162,9 @@ def with_marks(sentence: MarkedSentence, translation: str, links: Links | None =
         _Placing(source, _Pairs(source, target, links or ())).place()
     _add_breaks(source.breaks, source.marks)
     written = sentence.written(text)
-    for place, character in enumerate(text):
+    for offset, character in enumerate(text):
         if character in source.copies:
-            written[place] = source.copies[character].piece.raw
+            written[offset] = source.copies[character].piece.raw
     return "".join(_written(source.marks, written, (0, len(text))))
 
 
@@ -261,20 +261,20 @@ def _unclosed(mark: Mark) -> Mark:
 
 def _contracted(text: str, names: Mapping[Span, str]) -> list[Character]:
     """Return the characters of a text, with each protected word as one character."""
-    found = []
+    characters = []
     ends = {start: end for start, end in names}
     word = -1
     before = " "
     done = 0
-    for place, character in enumerate(text):
+    for offset, character in enumerate(text):
         word += before.isspace() and not character.isspace()
         before = character
-        if place in ends:
-            done = ends[place]
-            found.append(Character(names[place, done], -1))
-        elif place >= done:
-            found.append(Character(character, word))
-    return found
+        if offset in ends:
+            done = ends[offset]
+            characters.append(Character(names[offset, done], -1))
+        elif offset >= done:
+            characters.append(Character(character, word))
+    return characters
 
 
 def _text(characters: Iterable[Character]) -> str:
@@ -294,8 +294,8 @@ def _with_copies(translation: str, source: _Source) -> list[Character]:
     names: dict[Span, str] = {}
     for text in sorted(alike, key=len, reverse=True):
         copies = [source.copies[name] for name in alike[text]]
-        found = _found(copies, source.heard, translation)
-        for name, copy, span in zip(alike[text], copies, found, strict=True):
+        spans = _found(copies, source.heard, translation)
+        for name, copy, span in zip(alike[text], copies, spans, strict=True):
             if span is not None:
                 start, end = span
                 start -= copy.text[0].isspace() and translation[:start][-1:].isspace()
@@ -318,14 +318,14 @@ def _found(copies: Sequence[Copy], source: str, target: str) -> Iterator[Span | 
     for begin, end in ((BEGIN, END), ("", "")):
         begin = begin if re.match(SPACED_LETTER, words[0]) else ""
         end = end if re.match(SPACED_LETTER, words[-1][-1]) else ""
-        whole = re.compile(f"{begin}(?:{pattern}){end}", re.IGNORECASE)
-        here = [match.start() for match in whole.finditer(source)]
-        there = [match.span() for match in whole.finditer(target)]
+        as_words = re.compile(f"{begin}(?:{pattern}){end}", re.IGNORECASE)
+        here = [match.start() for match in as_words.finditer(source)]
+        there = [match.span() for match in as_words.finditer(target)]
         if set(starts) <= set(here) and (there or copies[0].text.isalnum()):
             break
     length = len(copies[0].text.strip())
-    own = [_glued_letters(source, (start, start + length)) for start in starts]
-    there = [span for span in there if _are_glued_so(_glued_letters(target, span), own)]
+    glued = [_glued_letters(source, (start, start + length)) for start in starts]
+    there = [span for span in there if _are_glued_so(_glued_letters(target, span), glued)]
     scale = len(target) / max(1, len(source))
     in_order = dict(zip(here, there, strict=True)) if len(here) == len(there) else None
     for start in starts:
@@ -343,7 +343,7 @@ def _glued_letters(text: str, span: Span) -> tuple[str, str]:
     """The letters before and behind a word that begins and ends with letters; else empty."""
     start, end = span
     before, behind = text[max(0, start - 1) : start], text[end : end + 1]
-    begins, ends = (re.match(SPACED_LETTER, text[place]) for place in (start, end - 1))
+    begins, ends = (re.match(SPACED_LETTER, text[offset]) for offset in (start, end - 1))
     return (
         before.casefold() if begins and re.match(SPACED_LETTER, before) else "",
         behind.casefold() if ends and re.match(SPACED_LETTER, behind) else "",
@@ -363,15 +363,17 @@ def _with_lost_copies(
     ends = {len(pairs.source) - 1: len(target), 0: 0}  # if the word ends or begins the sentence
     inserted: defaultdict[int, list[Character]] = defaultdict(list)
     end = 0
-    for place, name in enumerate(pairs.source):
+    for offset, name in enumerate(pairs.source):
         if name in lost:
-            if pairs.source[max(0, place - 1)] not in lost or place == 0:  # else they stay together
-                end = ends[place] if place in ends else pairs.word_end(place)
+            if (
+                pairs.source[max(0, offset - 1)] not in lost or offset == 0
+            ):  # else they stay together
+                end = ends[offset] if offset in ends else pairs.word_end(offset)
             inserted[end].append(Character(name, -1))
-    found = []
-    for place in range(len(target) + 1):
-        found += [*inserted[place], *target[place : place + 1]]
-    return found
+    pieces = []
+    for offset in range(len(target) + 1):
+        pieces += [*inserted[offset], *target[offset : offset + 1]]
+    return pieces
 
 
 def _with_spaces(target: Sequence[Character], source: _Source) -> Iterator[Character]:
@@ -468,11 +470,11 @@ class _Pairs:
         nearest = free[max(0, first - 1) : first + 1]
         return [min(nearest, key=lambda one: abs(_centre(one) - middle))[:2]]
 
-    def _scaled(self, place: int) -> float:
+    def _scaled(self, offset: int) -> float:
         """The position in the translation at the same relative position between known tokens."""
         left, right = (0, 0), (len(self.source), len(self.target))
-        behind = bisect_left(self._anchors, bisect_left(self.here, place, key=_start))
-        before = bisect_left(self._anchors, bisect_right(self.here, place, key=_end)) - 1
+        behind = bisect_left(self._anchors, bisect_left(self.here, offset, key=_start))
+        before = bisect_left(self._anchors, bisect_right(self.here, offset, key=_end)) - 1
         if before >= 0:
             number = self._anchors[before]
             left = self.here[number].end, self._spans[number][-1][1]
@@ -481,7 +483,7 @@ class _Pairs:
             right = self.here[number].start, self._spans[number][0][0]
         if left[1] >= right[1]:
             left, right = (0, 0), (len(self.source), len(self.target))
-        return left[1] + (place - left[0]) * (right[1] - left[1]) / max(1, right[0] - left[0])
+        return left[1] + (offset - left[0]) * (right[1] - left[1]) / max(1, right[0] - left[0])
 
     def tokens_of(self, start: int, end: int) -> range:
         """The numbers of the source tokens that a span contains fully or partly."""
@@ -519,10 +521,10 @@ class _Pairs:
         longest = max(runs, key=len)
         return longest[0][0], max(end for _, end in longest)
 
-    def word_end(self, place: int, area: Span | None = None) -> int:
-        """The end of the target word that is nearest to the relative position of `place`."""
+    def word_end(self, offset: int, area: Span | None = None) -> int:
+        """The end of the target word that is nearest to the relative position of `offset`."""
         low, high = area or (0, len(self.target))
-        share = min(max(self._scaled(place), low), high)
+        share = min(max(self._scaled(offset), low), high)
         ends = [word.end for word in self._words if low <= word.end <= high]
         return min(ends, key=lambda end: abs(end - share), default=low)
 
@@ -586,11 +588,11 @@ class _Placing:
         """The words of the translation, cut where an element begins or ends within a word."""
         cuts: defaultdict[int, set[int]] = defaultdict(set)
         for mark in _all(self._marks):
-            for place in (mark.start, mark.end):
-                for number in self._pairs.tokens_of(place - 1, place + 1):
+            for offset in (mark.start, mark.end):
+                for number in self._pairs.tokens_of(offset - 1, offset + 1):
                     token = self._pairs.here[number]
-                    if token.start < place < token.end and number in self._pairs.partner:
-                        [(cut, _)] = self._pairs.part(number, place, token.end)
+                    if token.start < offset < token.end and number in self._pairs.partner:
+                        [(cut, _)] = self._pairs.part(number, offset, token.end)
                         cuts[self._pairs.partner[number]].add(cut)
         cells = []
         for number, token in enumerate(self._pairs.there):
@@ -605,9 +607,9 @@ class _Placing:
         self._share_out(elements, [self._wanted(one, inside, area) for one in elements], area)
         for mark in marks:
             if mark.target is None:
-                place = self._point(mark, inside, area)
-                mark.target = place, place
-            left, right = (min(max(place, area[0]), area[1]) for place in mark.target)
+                offset = self._point(mark, inside, area)
+                mark.target = offset, offset
+            left, right = (min(max(offset, area[0]), area[1]) for offset in mark.target)
             mark.target = left, right
             self._place(mark.inside, (mark.start, mark.end), mark.target)
 
@@ -624,11 +626,11 @@ class _Placing:
         text = self._pairs.source
         if not (text[start : mark.start] + text[mark.end : end]).strip():
             return low, high
-        found = self._pairs.stretch(mark.start, mark.end)
-        if found is None:
-            place = self._pairs.word_end(mark.start, (low, high))
-            found = place, place
-        left, right = (min(max(place, low), high) for place in found)
+        span = self._pairs.stretch(mark.start, mark.end)
+        if span is None:
+            offset = self._pairs.word_end(mark.start, (low, high))
+            span = offset, offset
+        left, right = (min(max(offset, low), high) for offset in span)
         return left, right
 
     def _share_out(self, elements: Sequence[Mark], wanted: Sequence[Span], area: Span) -> None:
@@ -651,8 +653,10 @@ class _Placing:
     def _need(self, mark: Mark) -> int:
         """The number of words that an element needs so that each element in it gets a word."""
         tokens = self._pairs.tokens_of(mark.start, mark.end)
-        own = any(self._pairs.here[number].is_word for number in tokens)
-        return max(int(own), sum(self._need(one) for one in mark.inside if one.role is Role.OPEN))
+        has_word = any(self._pairs.here[number].is_word for number in tokens)
+        return max(
+            int(has_word), sum(self._need(one) for one in mark.inside if one.role is Role.OPEN)
+        )
 
     def _leaving(self, count: int, area: Span) -> int:
         """The last position in an area with `count` words after it, or the beginning."""
@@ -669,23 +673,23 @@ class _Placing:
     def _point(self, mark: Mark, inside: Span, area: Span) -> int:
         """The position of an image, a comment or a footnote: rule 7."""
         pairs = self._pairs
-        place = mark.start
-        if not pairs.source[inside[0] : place].strip():
+        offset = mark.start
+        if not pairs.source[inside[0] : offset].strip():
             return area[0]
-        if not pairs.source[place : inside[1]].strip() and not mark.before.isalnum():
+        if not pairs.source[offset : inside[1]].strip() and not mark.before.isalnum():
             return area[1]
-        if pairs.source[place - 1 : place].strip() and mark.piece.name != UNCLOSED:
-            found = pairs.stretch(place - 1, place)
-            return found[1] if found else area[0]
-        if pairs.source[place : place + 1].strip():
-            found = pairs.stretch(place, place + 1)
-            return found[0] if found else area[0]
-        return pairs.word_end(place, area)
+        if pairs.source[offset - 1 : offset].strip() and mark.piece.name != UNCLOSED:
+            span = pairs.stretch(offset - 1, offset)
+            return span[1] if span else area[0]
+        if pairs.source[offset : offset + 1].strip():
+            span = pairs.stretch(offset, offset + 1)
+            return span[0] if span else area[0]
+        return pairs.word_end(offset, area)
 
     def _place_breaks(self) -> None:
         """Break the translation at about the same relative positions: rule 8."""
         ends = [end for _, end in self._cells]
-        places = [place for place in range(1, len(self._target)) if self._may_break(place)]
+        places = [offset for offset in range(1, len(self._target)) if self._may_break(offset)]
         scale = len(self._target) / max(1, len(self._pairs.source))
         breaks = self._breaks_for(len(ends))
         done = 0
@@ -694,18 +698,18 @@ class _Placing:
             first = bisect_right(ends, done)
             needed = max(1, min(parts, len(ends) - first - 1))
             free = [
-                place
-                for place in places
-                if place > done and first < bisect_right(ends, place) <= len(ends) - needed
+                offset
+                for offset in places
+                if offset > done and first < bisect_right(ends, offset) <= len(ends) - needed
             ]
             share = mark.start * scale
-            place = min(free, key=lambda place: abs(place - share), default=None)
-            if place is None and mark.piece.name in ("cue", "br"):
-                place = len(self._target)
-            if place is not None:
-                behind = len(self._target) - len(self._target[place:].lstrip(" "))
-                mark.target = place, behind
-                done = place
+            offset = min(free, key=lambda offset: abs(offset - share), default=None)
+            if offset is None and mark.piece.name in ("cue", "br"):
+                offset = len(self._target)
+            if offset is not None:
+                behind = len(self._target) - len(self._target[offset:].lstrip(" "))
+                mark.target = offset, behind
+                done = offset
 
     def _breaks_for(self, words: int) -> list[Mark]:
         """The breaks of a translation; if it has few words, line ends are dropped, but no cues."""
@@ -715,16 +719,16 @@ class _Placing:
             lines = lines[: max(0, words - 1 - len(cues))]
         return sorted([*cues, *lines], key=lambda mark: mark.number)
 
-    def _may_break(self, place: int) -> bool:
+    def _may_break(self, offset: int) -> bool:
         """Whether a line may end at a position of the translation."""
-        before, behind = self._target[place - 1], self._target[place : place + 10]
+        before, behind = self._target[offset - 1], self._target[offset : offset + 10]
         if behind[0] == " ":
             words = behind.lstrip()
             return not (BLOCK_START.match(words) or CLOSING_WORD.match(words))
         if before == " " or behind.startswith(CLOSING):
             return False
         is_apart = re.search(f"[{NO_SPACES}]", before + behind[0]) is not None
-        return is_apart and any(token.start == place for token in self._pairs.there)
+        return is_apart and any(token.start == offset for token in self._pairs.there)
 
 
 def _all(marks: Iterable[Mark]) -> Iterator[Mark]:
@@ -736,16 +740,16 @@ def _all(marks: Iterable[Mark]) -> Iterator[Mark]:
 def _add_breaks(breaks: Sequence[Mark], marks: list[Mark]) -> None:
     """Add each break to the sibling marks among which it falls."""
     placed = [(mark, mark.target[0]) for mark in breaks if mark.target]
-    levels = [_level(marks, place) for _, place in placed]
+    levels = [_level(marks, offset) for _, offset in placed]
     for (mark, _), level in zip(placed, levels, strict=True):
         level.append(mark)
 
 
-def _level(marks: list[Mark], place: int) -> list[Mark]:
+def _level(marks: list[Mark], offset: int) -> list[Mark]:
     """The sibling marks among which a position of the translation falls."""
     for mark in marks:
-        if mark.role is Role.OPEN and mark.target and mark.target[0] < place < mark.target[1]:
-            return _level(mark.inside, place)
+        if mark.role is Role.OPEN and mark.target and mark.target[0] < offset < mark.target[1]:
+            return _level(mark.inside, offset)
     return marks
 
 
@@ -767,7 +771,7 @@ def _written(marks: Sequence[Mark], target: Sequence[str], area: Span) -> Iterat
                 yield mark.piece.raw + inside + mark.closing
         else:
             following = [
-                one.piece.raw for place, one in placed[number + 1 : number + 2] if place[0] <= right
+                one.piece.raw for span, one in placed[number + 1 : number + 2] if span[0] <= right
             ]
             behind = "".join([*following, *target[right : right + 1]])
             yield _with_spaces_around(mark, "".join(target[max(0, left - 1) : left]), behind)

@@ -221,10 +221,10 @@ def protected_words(keep: Sequence[str] = ()) -> re.Pattern[str]:
         ['Foo Inc', 'https://x.org/a']
     """
     phrases = sorted({tuple(phrase.split()) for phrase in keep}, key=len, reverse=True)
-    own = [_phrase(words) for words in phrases if words]
+    chosen = [_phrase(words) for words in phrases if words]
     signs = rf"(?![A-Za-z\s])(?:{_any(SIGNS)})"  # most positions fail early
     words = rf"{BEGIN}(?<![.-])(?=\w)(?:{_any(WORDS)})"
-    return re.compile("|".join([*own, signs, URL.pattern, words]))
+    return re.compile("|".join([*chosen, signs, URL.pattern, words]))
 
 
 def _phrase(words: Sequence[str]) -> str:

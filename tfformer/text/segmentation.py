@@ -106,10 +106,10 @@ def segments(
         first = _marker_end(line)
         if first:
             yield Segment(text[start : start + first], is_sentence=False)
-        place = start + first
+        begin = start + first
         for sentence in _sentences(line, first, language):
-            yield from _without_edges(text[place : place + len(sentence)])
-            place += len(sentence)
+            yield from _without_edges(text[begin : begin + len(sentence)])
+            begin += len(sentence)
         start += len(line)
 
 
@@ -172,12 +172,12 @@ def _sentences(line: str, start: int, language: str) -> Iterator[str]:
     """Divide a line from `start` on, in blocks; a block's last sentence begins the next."""
     within = WITHIN.get(language.split("-")[0].split("_")[0].lower())
     while start < len(line):
-        found = list(sentencex.segment(language, line[start : start + SENTENCEX_BLOCK]))
-        if start + SENTENCEX_BLOCK < len(line) and len(found) > 1:
-            found.pop()
-        start += sum(map(len, found))
+        pieces = list(sentencex.segment(language, line[start : start + SENTENCEX_BLOCK]))
+        if start + SENTENCEX_BLOCK < len(line) and len(pieces) > 1:
+            pieces.pop()
+        start += sum(map(len, pieces))
         held = ""
-        for sentence in found:
+        for sentence in pieces:
             if held and not _goes_on(held, sentence, within):
                 yield from _at_other_ends(held)
                 held = ""

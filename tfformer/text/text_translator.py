@@ -112,9 +112,9 @@ class TextTranslator:
         first = next(filter(None, text_parts), "")
         if first.startswith(MARK):
             yield MARK
-        rest = itertools.chain([first.removeprefix(MARK)], text_parts)
+        remaining = itertools.chain([first.removeprefix(MARK)], text_parts)
         reading = Reading(self.language, self.target_language, tuple(self.keep), self.attributes)
-        parts = FORMATS[format](rest, reading)
+        parts = FORMATS[format](remaining, reading)
         for portion in _portions(parts):
             yield from self._translated(portion)
 
@@ -211,12 +211,12 @@ def without_strays(translation: str, source: str) -> str:
         'Ah.'
     """
     symbols = Counter(PLACEHOLDER.findall(translation)) - Counter(PLACEHOLDER.findall(source))
-    found = translation
+    cleaned = translation
     for symbol, surplus in symbols.items():
         for _ in range(surplus):
-            before, _, after = found.rpartition(symbol)
-            found = before.removesuffix(" ") + after
-    return found if SAID.search(found) else source
+            before, _, after = cleaned.rpartition(symbol)
+            cleaned = before.removesuffix(" ") + after
+    return cleaned if SAID.search(cleaned) else source
 
 
 def _portions(parts: Iterable[Part]) -> Iterator[list[Part]]:

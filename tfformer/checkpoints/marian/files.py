@@ -64,15 +64,15 @@ def read_options(path: Path) -> MarianOptions:
         return parse_options(file.read(MAX_OPTIONS_BYTES + 1), str(path))
 
 
-def parse_options(content: bytes, place: str) -> MarianOptions:
-    """Parse YAML options into JSON-compatible values; `place` names their source in error messages.
+def parse_options(content: bytes, origin: str) -> MarianOptions:
+    """Parse YAML options into JSON-compatible values; `origin` names their source in error messages.
 
     A date becomes a string. ValueError: the content is not a YAML mapping, is too long, or contains
     a tag or an alias: a few hundred bytes of aliases can expand to gigabytes.
     """
     if len(content) > MAX_OPTIONS_BYTES:
         raise ValueError(
-            f"{place} is larger than {MAX_OPTIONS_BYTES:,} bytes; use the file that Marian wrote"
+            f"{origin} is larger than {MAX_OPTIONS_BYTES:,} bytes; use the file that Marian wrote"
         )
     try:
         text = content.decode("utf-8")
@@ -85,9 +85,9 @@ def parse_options(content: bytes, place: str) -> MarianOptions:
         *(KeyError, IndexError, AttributeError, TypeError),
     ) as error:
         reason = str(error).partition("\n")[0][:100]
-        raise ValueError(f"{place} is not plain YAML ({reason}); copy the file again") from None
+        raise ValueError(f"{origin} is not plain YAML ({reason}); copy the file again") from None
     if not isinstance(options, dict):
-        raise ValueError(f"{place} must be a YAML mapping; copy the file again")
+        raise ValueError(f"{origin} must be a YAML mapping; copy the file again")
     return options
 
 
@@ -157,29 +157,29 @@ def _read_bin(path: Path) -> dict[str, np.ndarray]:
     if count > len(content) // 32:
         raise ValueError("it is cut off")
     headers = [struct.unpack_from("<4Q", content, 16 + 32 * n) for n in range(count)]
-    place = 16 + 32 * count
+    offset = 16 + 32 * count
     names, shapes = [], []
     for length, *_ in headers:
-        names.append(bytes(content[place : place + length]).rstrip(b"\0").decode())
-        place += length
+        names.append(bytes(content[offset : offset + length]).rstrip(b"\0").decode())
+        offset += length
     for _, _, rank, _ in headers:
         if rank > MAX_RANK:
             raise ValueError(f"a tensor has {rank} axes, more than {MAX_RANK}")
-        shapes.append(struct.unpack_from(f"<{rank}i", content, place))
-        place += 4 * rank
-    (gap,) = struct.unpack_from("<Q", content, place)
-    place += 8 + gap
-    found: dict[str, np.ndarray] = {}
+        shapes.append(struct.unpack_from(f"<{rank}i", content, offset))
+        offset += 4 * rank
+    (gap,) = struct.unpack_from("<Q", content, offset)
+    offset += 8 + gap
+    tensors: dict[str, np.ndarray] = {}
     for name, shape, (_, kind, _, size) in zip(names, shapes, headers, strict=True):
-        if place + size > len(content):
+        if offset + size > len(content):
             raise ValueError("it is cut off")
-        if name in found:
+        if name in tensors:
             raise ValueError(f"it names {name} twice")
-        found[name] = _tensor(path, name, kind, size, place, shape)
-        place += size
-    if place != len(content):
+        tensors[name] = _tensor(path, name, kind, size, offset, shape)
+        offset += size
+    if offset != len(content):
         raise ValueError("it has extra bytes after its last tensor")
-    return found
+    return tensors
 
 
 def _tensor(

@@ -180,7 +180,7 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
                 stacklevel=2,
             )
         places[OUTPUT_BIAS] = np.zeros(len(target.pieces), np.float32)
-    found = Checkpoint(
+    checkpoint = Checkpoint(
         model=_with_search(model, folder, decoder, choices.positions),
         tensors=places,
         source=source,
@@ -193,8 +193,8 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
         names=names,
         details={"options": options, "decoder": decoder},
     )
-    check_tensors(found)
-    return found
+    check_tensors(checkpoint)
+    return checkpoint
 
 
 def _names(model: ModelConfig, tensors: Iterable[str]) -> dict[Place, str]:
@@ -365,13 +365,13 @@ def _model_file(folder: Path, decoder: MarianOptions) -> Path:
         if (folder / Path(str(name)).name).is_file():
             return folder / Path(str(name)).name
     files = sorted([*folder.glob("*.npz"), *folder.glob("*.bin")])
-    found = [file for file in files if not NO_MODEL.search(file.name)]
-    if len(found) != 1:
+    models = [file for file in files if not NO_MODEL.search(file.name)]
+    if len(models) != 1:
         raise ValueError(
-            f"{folder} contains {len(found)} models ({', '.join(file.name for file in found)}), "
+            f"{folder} contains {len(models)} models ({', '.join(file.name for file in models)}), "
             "and no decoder.yml selects one; keep only one"
         )
-    return found[0]
+    return models[0]
 
 
 def _decoding(folder: Path, decoder: MarianOptions) -> DecodingConfig:
@@ -446,9 +446,9 @@ def _vocabulary_files(folder: Path, decoder: MarianOptions) -> list[Path]:
             raise ValueError(
                 f"{folder}: {name} is a factored vocabulary, which this package does not support"
             )
-    found = [folder / name for name in names]
-    if len(found) == 2 and all(file.is_file() for file in found):
-        return found
+    paths = [folder / name for name in names]
+    if len(paths) == 2 and all(file.is_file() for file in paths):
+        return paths
     both = sorted([*folder.glob("*vocab.yml"), *folder.glob("vocab*.spm")])
     if len(both) == 1:
         return [both[0], both[0]]

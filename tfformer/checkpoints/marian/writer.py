@@ -88,22 +88,22 @@ def _check(path: Path, settings: ModelConfig, model: Transformer) -> None:
 
 def _tensors(foreign: Foreign, settings: ModelConfig) -> dict[str, np.ndarray]:
     """Return all tensors by Marian's names, except the output bias."""
-    found: dict[str, np.ndarray] = {}
+    tensors: dict[str, np.ndarray] = {}
     for place, tensor in foreign.tensors.items():
         if isinstance(place, Slot):
             name = slot_name(place, settings.norm)
-            found[name] = tensor if tensor.ndim == 2 else tensor[np.newaxis]
+            tensors[name] = tensor if tensor.ndim == 2 else tensor[np.newaxis]
     for table, name in TABLES[settings.tie_embeddings].items():
         matrix = foreign.tensors[table]
-        found[name] = np.ascontiguousarray(matrix.T) if name == TRANSPOSED else matrix
-    return found
+        tensors[name] = np.ascontiguousarray(matrix.T) if name == TRANSPOSED else matrix
+    return tensors
 
 
 def _options(foreign: Foreign, settings: ModelConfig) -> marian_files.MarianOptions:
     before, after, top = CHAINS[settings.norm]
     tie = settings.tie_embeddings
     autoreg = {"attention": "self-attention", "ssru": "rnn"}
-    own = {
+    values = {
         "type": "transformer",
         "dim-vocabs": [len(foreign.source.pieces), len(foreign.target.pieces)],
         "dim-emb": settings.d_model,
@@ -145,7 +145,7 @@ def _options(foreign: Foreign, settings: ModelConfig) -> marian_files.MarianOpti
     }
     first = foreign.record.get("details", {}).get("options", {})
     omits = bool(first.get("output-omit-bias")) and not np.any(foreign.tensors[OUTPUT_BIAS])
-    return own | first | {"output-omit-bias": omits}
+    return values | first | {"output-omit-bias": omits}
 
 
 def _write_decoder(folder: Path, foreign: Foreign, config: Config) -> None:

@@ -53,11 +53,11 @@ def _add_buffer(model: schema.ModelT, values: np.ndarray) -> int:
 
 def use_builtins(model: schema.ModelT) -> None:
     """Replace the graph's functions with LiteRT's builtin operators of the same name."""
-    for found in model.operatorCodes:
-        if found.customCode in NAMED:
-            found.builtinCode = NAMED[found.customCode]
-            found.deprecatedBuiltinCode = 127  # look at builtinCode
-            found.customCode = None
+    for code in model.operatorCodes:
+        if code.customCode in NAMED:
+            code.builtinCode = NAMED[code.customCode]
+            code.deprecatedBuiltinCode = 127  # look at builtinCode
+            code.customCode = None
     for subgraph in model.subgraphs:
         for operator in subgraph.operators:
             if _builtin(model, operator) in NAMED.values():
@@ -141,13 +141,13 @@ def _matrices(model: schema.ModelT, subgraph: schema.SubGraphT) -> set[int]:
     good: set[int] = set()
     bad: set[int] = set()
     for operator in subgraph.operators:
-        for place, tensor in enumerate(map(int, operator.inputs)):
-            (good if _takes_rows(model, subgraph, operator, place) else bad).add(tensor)
+        for index, tensor in enumerate(map(int, operator.inputs)):
+            (good if _takes_rows(model, subgraph, operator, index) else bad).add(tensor)
     return {tensor for tensor in good - bad if _is_matrix(model, subgraph.tensors[tensor])}
 
 
 def _takes_rows(
-    model: schema.ModelT, subgraph: schema.SubGraphT, operator: schema.OperatorT, place: int
+    model: schema.ModelT, subgraph: schema.SubGraphT, operator: schema.OperatorT, index: int
 ) -> bool:
     builtin = _builtin(model, operator)
     if builtin == BUILTINS.GATHER:
@@ -155,8 +155,8 @@ def _takes_rows(
         # ids.
         ids = subgraph.tensors[operator.inputs[1]]
         options = operator.builtinOptions
-        return place == 0 and (options.axis, options.batchDims) == (0, 0) and len(_shape(ids)) == 1
-    return builtin == BUILTINS.FULLY_CONNECTED and place == 1
+        return index == 0 and (options.axis, options.batchDims) == (0, 0) and len(_shape(ids)) == 1
+    return builtin == BUILTINS.FULLY_CONNECTED and index == 1
 
 
 def _is_matrix(model: schema.ModelT, tensor: schema.TensorT) -> bool:
@@ -264,8 +264,8 @@ def _beginning_with(values: np.ndarray, constants: dict[Constant, np.ndarray]) -
             return False
         return np.array_equal(constant[tuple(map(slice, values.shape))], values)
 
-    found = [place for place, constant in constants.items() if begins(constant)]
-    return max(found, key=lambda place: constants[place].size, default=None)
+    matches = [index for index, constant in constants.items() if begins(constant)]
+    return max(matches, key=lambda index: constants[index].size, default=None)
 
 
 def _insert_fill(model: schema.ModelT, graph: schema.SubGraphT, index: int) -> None:

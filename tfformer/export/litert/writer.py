@@ -72,28 +72,28 @@ def static_name(signature: str, width: int, max_length: int) -> str:
 def signatures(path: Path) -> dict[str, dict[str, Any]]:
     """Return the inputs and outputs of each signature in a file; None stands for a dynamic axis."""
     model = flatbuffer_utils.convert_bytearray_to_object(path.read_bytes())
-    found = {}
+    names = {}
     for signature in model.signatureDefs:
         subgraph = model.subgraphs[signature.subgraphIndex]
-        found[signature.signatureKey.decode()] = {
+        names[signature.signatureKey.decode()] = {
             "inputs": _described(subgraph, signature.inputs),
             "outputs": _described(subgraph, signature.outputs),
         }
-    return found
+    return names
 
 
 def _described(
     subgraph: schema.SubGraphT, entries: Sequence[schema.TensorMapT]
 ) -> dict[str, dict[str, Any]]:
-    found = {}
+    described = {}
     for entry in entries:
         tensor = subgraph.tensors[entry.tensorIndex]
         shape = tensor.shape if tensor.shapeSignature is None else tensor.shapeSignature
-        found[entry.name.decode()] = {
+        described[entry.name.decode()] = {
             "dtype": DTYPES[tensor.type],
             "shape": [None if size < 0 else int(size) for size in shape],
         }
-    return found
+    return described
 
 
 def _functions(translator: Translator, static: bool) -> Functions:
@@ -122,12 +122,16 @@ def _over_ids(
     ]
 
     def translate(ids: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
-        found = _search(translator, ids, lengths, beam_size)
-        longest = tf.maximum(tf.reduce_max(found.lengths), 1)  # LiteRT cannot read an empty tensor
-        found_ids = found.ids if width else found.ids[:, :, :longest]
+        result = _search(translator, ids, lengths, beam_size)
+        longest = tf.maximum(tf.reduce_max(result.lengths), 1)  # LiteRT cannot read an empty tensor
+        found_ids = result.ids if width else result.ids[:, :, :longest]
         if beam_size > 1:
-            return {"ids": found_ids, "lengths": found.lengths, "scores": found.scores}
-        return {"ids": found_ids[:, 0], "lengths": found.lengths[:, 0], "score": found.scores[:, 0]}
+            return {"ids": found_ids, "lengths": result.lengths, "scores": result.scores}
+        return {
+            "ids": found_ids[:, 0],
+            "lengths": result.lengths[:, 0],
+            "score": result.scores[:, 0],
+        }
 
     return traced(translate, input_signature=specs)
 

@@ -39,33 +39,35 @@ def with_scripts(pieces: Sequence[Piece]) -> list[Piece]:
     """
     if all(piece.role is not Role.OPEN for piece in pieces):
         return list(pieces)
-    rest = list(reversed(pieces))
+    remaining = list(reversed(pieces))
     done: list[Piece] = []
-    while rest:
-        end = _element_length(rest) if rest[-1].role is Role.OPEN else 0
-        element = rest[: -end - 1 : -1] if end else []
+    while remaining:
+        end = _element_length(remaining) if remaining[-1].role is Role.OPEN else 0
+        element = remaining[: -end - 1 : -1] if end else []
         if element and _is_formula(element, done):
-            del rest[-end:]
-            _add_formula(element, done, rest)
-        elif element and (mark := _mark(element, done[-NEAR:], rest[-end - NEAR : -end][::-1])):
-            del rest[-end:]
+            del remaining[-end:]
+            _add_formula(element, done, remaining)
+        elif element and (
+            mark := _mark(element, done[-NEAR:], remaining[-end - NEAR : -end][::-1])
+        ):
+            del remaining[-end:]
             if len(done) > 1 and BETWEEN_MARKS.fullmatch(done[-1].text) and _is_script(done[-2]):
                 done[-1] = done[-1]._replace(text="", role=Role.POINT)
             done.append(mark)
         else:
-            done.append(rest.pop())
+            done.append(remaining.pop())
     return done
 
 
-def _element_length(rest: Sequence[Piece]) -> int:
-    """The number of pieces of the short element that the reversed list `rest` ends with, or 0."""
+def _element_length(remaining: Sequence[Piece]) -> int:
+    """The number of pieces of the short element that the reversed list `remaining` ends with, or 0."""
     depth = 0
-    for length, piece in enumerate(rest[: -MAX_PIECES - 1 : -1], start=1):
+    for length, piece in enumerate(remaining[: -MAX_PIECES - 1 : -1], start=1):
         if piece.role not in (Role.OPEN, Role.CLOSE, Role.TEXT):
             return 0
         depth += {Role.OPEN: 1, Role.CLOSE: -1}.get(piece.role, 0)
         if depth <= 0:
-            return length if piece.role is Role.CLOSE and piece.name == rest[-1].name else 0
+            return length if piece.role is Role.CLOSE and piece.name == remaining[-1].name else 0
     return 0
 
 
@@ -86,34 +88,40 @@ def _is_made(piece: Piece) -> bool:
     return piece.role is Role.COPY and piece.name in SCRIPTS and len(piece.raw) < MAX_FORMULA
 
 
-def _add_formula(element: Sequence[Piece], done: list[Piece], rest: list[Piece]) -> None:
+def _add_formula(element: Sequence[Piece], done: list[Piece], remaining: list[Piece]) -> None:
     """Merge an element and the adjacent parts of words into one copy."""
     name = element[0].name
     before = done.pop()
     raw, text = before.raw, before.text
     if not _is_made(before):
-        found = (BEFORE_INDEX if name == "sub" else BEFORE_POWER).search(text[-20:])
-        length = len(found[0]) if found else 0
+        match = (BEFORE_INDEX if name == "sub" else BEFORE_POWER).search(text[-20:])
+        length = len(match[0]) if match else 0
         if length < len(text):
             done.append(Piece(text[:-length], text[:-length]))
         raw = text = text[len(text) - length :]
     raw += raw_text(element)
     text += _text(element)
-    behind = BEHIND.match(rest[-1].text) if rest and rest[-1].raw == rest[-1].text else None
+    behind = (
+        BEHIND.match(remaining[-1].text)
+        if remaining and remaining[-1].raw == remaining[-1].text
+        else None
+    )
     if behind:
-        after = rest.pop().text
+        after = remaining.pop().text
         raw, text = raw + behind[0], text + behind[0]
         if after[behind.end() :]:
-            rest.append(Piece(after[behind.end() :], after[behind.end() :]))
+            remaining.append(Piece(after[behind.end() :], after[behind.end() :]))
     done.append(Piece(raw, text, Role.COPY, name))
 
 
-def _mark(element: Sequence[Piece], done: Sequence[Piece], rest: Sequence[Piece]) -> Piece | None:
+def _mark(
+    element: Sequence[Piece], done: Sequence[Piece], remaining: Sequence[Piece]
+) -> Piece | None:
     """A point or line end that replaces an element that marks a word; None for other elements.
 
     A sign before or after all words of a paragraph is not part of a sentence.
     """
-    sign, before, behind = _text(element).strip(), _text(done), _text(rest)
+    sign, before, behind = _text(element).strip(), _text(done), _text(remaining)
     is_sign = SIGN.fullmatch(sign) is not None and _is_beside_word(before[-1:], behind[:1])
     is_at_edge = (before.strip() == "") != (behind.strip() == "")
     if is_at_edge and (is_sign or SIGN_AT_EDGE.fullmatch(sign)):

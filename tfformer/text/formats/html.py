@@ -86,9 +86,9 @@ class _Source:
         """Return the next `size` characters, or what is left."""
         while len(self._ahead) < size and (part := next(self._parts, None)) is not None:
             self._ahead += part
-        found, self._ahead = self._ahead[:size], self._ahead[size:]
-        self._read += found
-        return found.replace("\r", " ")
+        chunk, self._ahead = self._ahead[:size], self._ahead[size:]
+        self._read += chunk
+        return chunk.replace("\r", " ")
 
     def take(self, unused: int) -> str:
         """Return the text read since the last call, except its last `unused` characters."""
@@ -180,8 +180,8 @@ class _Paragraph:
     def _add_span(self, text: str) -> None:
         """Begin a row at the last span if its text does not continue the word before it."""
         if self._span is not None and _are_words(self._last, text[0]):
-            element, place = self._span
-            element.rows.append(place)
+            element, index = self._span
+            element.rows.append(index)
         self._span = None
         self._last = text[-1]
 
@@ -195,15 +195,15 @@ class _Paragraph:
         """Yield and remove rows or sentences if the paragraph is too long to be held."""
         is_long = self._size >= BLOCK
         if (is_long or len(self._pieces) >= MAX_PIECES) and self._places():
-            *whole, rest = self.rows()
-            yield from whole
-            self._keep(rest)
+            *complete, last = self.rows()
+            yield from complete
+            self._keep(last)
         elif is_long:
             text = "".join(piece.text for piece in self._pieces)
             end = block_end(text)
-            done, rest = cut(self._pieces, [end, len(text) - end])
+            done, last = cut(self._pieces, [end, len(text) - end])
             yield done
-            self._keep(rest)
+            self._keep(last)
 
     def _close(self, name: str) -> None:
         """End an element and the open elements in it."""
@@ -241,8 +241,8 @@ def raw_tokens(text: Iterable[str]) -> Iterator[RawToken]:
         data = token.get("data", "") if raw.startswith("&") or kind not in TEXT else raw
         is_empty = name in VOID or bool(token.get("selfClosing") and (foreign or name in FOREIGN))
         yield RawToken(raw, kind, data, name, is_empty)
-    if rest := source.take(0):
-        yield RawToken(rest, Token.COMMENT, "", "")
+    if remainder := source.take(0):
+        yield RawToken(remainder, Token.COMMENT, "", "")
 
 
 def _state_after(name: str, tokenizer: HTMLTokenizer) -> Any:
@@ -326,12 +326,12 @@ def _element(start: RawToken, tokens: Iterator[RawToken]) -> tuple[list[RawToken
 
 def _kept_piece(element: Sequence[RawToken], reading: Reading) -> Piece:
     """Return an element as one piece that is copied, except for translatable attributes."""
-    start, *rest = element
+    start, *others = element
     raw = "".join(token.raw for token in element)
     text = "".join(token.data for token in element if token.kind in TEXT)
     within = tuple(attribute_parts(start, reading))
     if within:
-        within = (*within, "".join(token.raw for token in rest))
+        within = (*within, "".join(token.raw for token in others))
     if start.name in HIDDEN or not text.strip():
         return Piece(raw, "", Role.POINT, within=within)
     return Piece(raw, text, Role.COPY, within=within)

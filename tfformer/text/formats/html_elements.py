@@ -75,8 +75,8 @@ class OpenElement:
 
     def start(self, name: str, is_empty: bool = False) -> bool:
         """Read a start tag; false if the element ends before it. An empty tag ends itself."""
-        while (place := self._last(ENDS.get(name, ()))) > self._last(WALLS.get(name, ())):
-            self._close(place)
+        while (depth := self._last(ENDS.get(name, ()))) > self._last(WALLS.get(name, ())):
+            self._close(depth)
         if self.is_open and not is_empty:
             self._open(name)
             return True
@@ -84,9 +84,9 @@ class OpenElement:
 
     def end(self, name: str) -> bool:
         """Read an end tag; false if the element ends before it."""
-        place = self._last([name])
-        if place >= 0:
-            self._close(place)
+        depth = self._last([name])
+        if depth >= 0:
+            self._close(depth)
             return True
         if self._ends_with(name):
             self._close(0)
@@ -94,10 +94,10 @@ class OpenElement:
 
     def _ends_with(self, parent: str) -> bool:
         """Whether the element ends at the end tag `parent` of an element around it."""
-        own = self._names[0]
+        first = self._names[0]
         if parent == "p":
-            return own in READINGS or own not in PARENTS | REOPENED | ENDED_BY.keys()
-        return parent in PARENTS and own not in REOPENED
+            return first in READINGS or first not in PARENTS | REOPENED | ENDED_BY.keys()
+        return parent in PARENTS and first not in REOPENED
 
     def _last(self, names: Iterable[str]) -> int:
         """The position of the innermost open element with one of the names, or -1."""
@@ -107,6 +107,6 @@ class OpenElement:
         self._places[name].append(len(self._names))
         self._names.append(name)
 
-    def _close(self, place: int) -> None:
-        while len(self._names) > place:
+    def _close(self, depth: int) -> None:
+        while len(self._names) > depth:
             self._places[self._names.pop()].pop()

@@ -84,32 +84,32 @@ def read_markdown(text: Iterable[str], reading: Reading) -> Iterator[Part]:
     Code, addresses of links and images, and front matter in YAML, TOML or JSON do not change. HTML
     is read as HTML. The document is parsed as a whole.
     """
-    whole = "".join(text)
-    head = HEAD.match(whole)
+    document = "".join(text)
+    head = HEAD.match(document)
     done = head.end() if head else 0
-    yield whole[:done]
-    ends = [done + match.end() for match in LINE_END.finditer(whole[done:])]
-    lines = [done, *ends, *[len(whole)] * 2]
+    yield document[:done]
+    ends = [done + match.end() for match in LINE_END.finditer(document[done:])]
+    lines = [done, *ends, *[len(document)] * 2]
     in_cell = False
-    for token in _parser().parse(whole[done:]):
+    for token in _parser().parse(document[done:]):
         start, end = (lines[number] for number in token.map or (0, 0))
         if token.map and token.type == "html_block":
-            yield whole[done:start]
-            yield from read_html([whole[start:end]], reading)
+            yield document[done:start]
+            yield from read_html([document[start:end]], reading)
             done = end
         elif token.map and token.type == "inline":
             if in_cell:
-                block = _located_cell(whole, token.content, max(start, done), end)
+                block = _located_cell(document, token.content, max(start, done), end)
             else:
-                block = _located(whole, token, lines)
+                block = _located(document, token, lines)
             if block is not None and block.place(0) >= done:
-                yield whole[done : block.place(0)]
+                yield document[done : block.place(0)]
                 yield from sentences(
                     _pieces(block, token, reading), reading, _escapes(block.content)
                 )
                 done = block.place(len(block.content))
         in_cell = token.type in ("th_open", "td_open")
-    yield whole[done:]
+    yield document[done:]
 
 
 @functools.cache
@@ -130,36 +130,36 @@ def _parser() -> MarkdownIt:
 
 def _math(state: StateInline, silent: bool) -> bool:
     """A rule for `$x^2$` and `$$x^2$$`, which do not change."""
-    found = MATH.match(state.src, state.pos) if state.src[state.pos] == "$" else None
+    match = MATH.match(state.src, state.pos) if state.src[state.pos] == "$" else None
     before = state.src[state.pos - 1 : state.pos]
-    if found is None or before.isalnum() or before == "$" or PLAIN_WORD.search(found[0]):
+    if match is None or before.isalnum() or before == "$" or PLAIN_WORD.search(match[0]):
         return False
     if not silent:
-        state.push("math", "", 0).content = found[0].strip("$")
-    state.pos = found.end()
+        state.push("math", "", 0).content = match[0].strip("$")
+    state.pos = match.end()
     return True
 
 
 def _match(pattern: re.Pattern[str], name: str, state: StateInline, silent: bool) -> bool:
     """A rule for a pattern that begins with a bracket."""
-    found = pattern.match(state.src, state.pos) if state.src[state.pos] == "[" else None
-    if found is None:
+    match = pattern.match(state.src, state.pos) if state.src[state.pos] == "[" else None
+    if match is None:
         return False
     if not silent:
         state.push(name, "", 0)
-    state.pos = found.end()
+    state.pos = match.end()
     return True
 
 
 def _footnote_text(state: StateBlock, first: int, end: int, silent: bool) -> bool:
     """A rule for a footnote: the first line, and the indented text below it."""
-    found = FOOTNOTE_TEXT.match(_line(state, first))
-    if found is None or state.parentType == "footnote" or state.is_code_block(first):
+    match = FOOTNOTE_TEXT.match(_line(state, first))
+    if match is None or state.parentType == "footnote" or state.is_code_block(first):
         return False
     if silent:
         return True
     before = state.bMarks[first], state.tShift[first], state.sCount[first], state.parentType
-    state.bMarks[first] += state.tShift[first] + found.end()
+    state.bMarks[first] += state.tShift[first] + match.end()
     state.blkIndent += FOOTNOTE_INDENT
     state.tShift[first], state.sCount[first] = 0, state.blkIndent
     state.parentType = "footnote"
@@ -233,22 +233,22 @@ def _located(text: str, token: InlineToken, lines: Sequence[int]) -> Block | Non
     position = 0
     for number, line in enumerate(token.content.split("\n"), start=(token.map or [0])[0]):
         words = line.lstrip(" \t")
-        found = text.rfind(words, lines[number], lines[number + 1])
-        if found < 0:
+        offset = text.rfind(words, lines[number], lines[number + 1])
+        if offset < 0:
             return None
         content_starts.append(position)
-        text_starts.append(found - (len(line) - len(words)))
+        text_starts.append(offset - (len(line) - len(words)))
         position += len(line) + 1
     return Block(text, token.content, content_starts, text_starts)
 
 
 def _located_cell(text: str, content: str, start: int, end: int) -> Block | None:
     r"""Find a table cell between two positions; the document writes its `|` as `\|`."""
-    found = text.find(content.replace("|", "\\|"), start, end)
-    if found < 0:
+    begin = text.find(content.replace("|", "\\|"), start, end)
+    if begin < 0:
         return None
     starts = [0, *(match.end() for match in re.finditer(r"\|", content))]
-    return Block(text, content, starts, [found + place + n for n, place in enumerate(starts)])
+    return Block(text, content, starts, [begin + offset + n for n, offset in enumerate(starts)])
 
 
 def _escapes(content: str) -> dict[str, str]:

@@ -72,24 +72,24 @@ def _joined(pieces: Sequence[Piece]) -> Iterator[Piece]:
 def _with_ends(joined: Iterable[Piece]) -> list[Piece]:
     """Make a break end a sentence if another sentence begins after it."""
     pieces = list(joined)
-    places = [place for place, piece in enumerate(pieces) if piece.role is Role.CUE]
+    places = [index for index, piece in enumerate(pieces) if piece.role is Role.CUE]
     lines = [_text(pieces[start + 1 : end]) for start, end in pairwise([*places, len(pieces)])]
-    cues = [place for place in places if pieces[place].name == "cue"]
+    cues = [index for index in places if pieces[index].name == "cue"]
     texts = [_text(pieces[start + 1 : end]) for start, end in pairwise([*cues, len(pieces)])]
     asides = dict(zip(places, map(_is_aside, lines), strict=True))
     whole = dict(zip(cues, map(_is_aside, texts), strict=True))
     is_aside = False  # whether the line before was an aside
     is_aside_cue = False  # whether the cue before was an aside
-    for place, line in zip(places, lines, strict=True):
-        ends = asides[place] or is_aside or SPEAKER.match(line) is not None
-        is_aside = asides[place]
-        if place in whole:
-            ends = ends or whole[place] or is_aside_cue
-            is_aside_cue = whole[place]
+    for index, line in zip(places, lines, strict=True):
+        ends = asides[index] or is_aside or SPEAKER.match(line) is not None
+        is_aside = asides[index]
+        if index in whole:
+            ends = ends or whole[index] or is_aside_cue
+            is_aside_cue = whole[index]
         elif is_aside_cue:
             ends = False
         if ends:
-            pieces[place] = pieces[place]._replace(text="\n")
+            pieces[index] = pieces[index]._replace(text="\n")
     return pieces
 
 

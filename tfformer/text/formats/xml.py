@@ -65,9 +65,9 @@ def read_xml(text: Iterable[str], reading: Reading) -> Iterator[Part]:
     CDATA sections and elements with `translate="no"` or the class `notranslate` do not change. The
     document is read as a whole; XmlError is raised if it is not well-formed.
     """
-    whole = "".join(text)
-    check_unicode(whole)
-    return read_tokens(_Parser(whole).tokens(), reading)
+    document = "".join(text)
+    check_unicode(document)
+    return read_tokens(_Parser(document).tokens(), reading)
 
 
 class _Element(NamedTuple):
