@@ -65,7 +65,7 @@ def read_options(path: Path) -> MarianOptions:
 
 
 def parse_options(content: bytes, origin: str) -> MarianOptions:
-    """Parse YAML options into JSON-compatible values; `origin` names their source in error messages.
+    """Parse YAML options into JSON-compatible values; `origin` names their source in errors.
 
     A date becomes a string. ValueError: the content is not a YAML mapping, is too long, or contains
     a tag or an alias: a few hundred bytes of aliases can expand to gigabytes.

@@ -60,7 +60,7 @@ def with_scripts(pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def _element_length(remaining: Sequence[Piece]) -> int:
-    """The number of pieces of the short element that the reversed list `remaining` ends with, or 0."""
+    """The number of pieces of the short element at the end of the reversed `remaining`, or 0."""
     depth = 0
     for length, piece in enumerate(remaining[: -MAX_PIECES - 1 : -1], start=1):
         if piece.role not in (Role.OPEN, Role.CLOSE, Role.TEXT):
