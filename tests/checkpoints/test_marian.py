@@ -187,7 +187,7 @@ def test_a_vocabulary_in_yaml_needs_the_sentencepiece_models_beside_it(marian_mo
         ({"input-types": ["sequence"]}, "option input-types is"),
         ({"lemma-dim-emb": 4}, "option lemma-dim-emb is 4"),
         ({"transformer-ffn-activation": "tanh"}, "option transformer-ffn-activation is 'tanh'"),
-        ({"transformer-new": 1}, "option transformer-new is 1, which this package does not have"),
+        ({"transformer-new": 1}, "option transformer-new is 1, which this package does not"),
         (
             {"transformer-ffn-activation": "gelu", "version": "v1.9.0 x"},
             "'gelu' in a model from Marian before 1.12",

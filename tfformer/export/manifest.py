@@ -58,8 +58,8 @@ tfformer's export/README.md specifies the inputs and outputs.
 
 ## Limits
 
-- A text has up to {max_length} tokens, including the end token; a longer text is truncated. - The
-model works best on text like its training text. Its output can read well and still be wrong.
+- A text has up to {max_length} tokens, including the end token; a longer text is truncated.
+- The model works best on text like its training text. Its output can read well and still be wrong.
 """
 TITLES = {"saved_model": "TensorFlow", "ctranslate2": "CTranslate2", "litert": "LiteRT"}
 NO_LICENCE = "none stated; the terms of the training text apply"

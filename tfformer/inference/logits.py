@@ -136,7 +136,7 @@ def forbid_words(
     """Give the lowest logit to tokens (R, V) that would complete one of the words (W)."""
     longest = max(2, *map(len, words)) - 1  # tokens of a word before its last
     beginnings = tf.constant([[ANY] * (longest + 1 - len(word)) + [*word[:-1]] for word in words])
-    places = count - longest + tf.range(longest)  # indices indices of the most recent tokens
+    places = count - longest + tf.range(longest)  # indices of the most recent tokens
     recent = tf.gather(ids, tf.maximum(places, 0), axis=1)  # (R, longest)
     recent = tf.where(places < 0, NO_TOKEN, recent)
     is_any = beginnings == ANY

@@ -409,6 +409,5 @@ def _two_sides(
     names = f"the names {sorted(inputs)}" if isinstance(inputs, dict) else type(inputs).__name__
     raise ValueError(
         f"the inputs are {names}; a Transformer accepts "
-        "{{'source': ids (B, S), 'target': ids (B, T)}}, [source, target], or model(source, "
-        "target)"
+        "{'source': ids (B, S), 'target': ids (B, T)}, [source, target], or model(source, target)"
     )
