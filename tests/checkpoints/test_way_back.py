@@ -200,12 +200,12 @@ def test_a_recipe_may_forbid_the_unknown_token(imported, tmp_path, name, write, 
         (
             marian_writer,
             {"use_bias": False},
-            "use_bias=False and .*_embedding=True, but Marian has",
+            "use_bias=False and .*_embedding=True, but Marian always",
         ),
         (
             marian_writer,
             {"dialect": {"scale_embedding": False}},
-            "=True and .*_embedding=False, but Marian has",
+            "=True and .*_embedding=False, but Marian always",
         ),
     ],
 )
@@ -525,7 +525,7 @@ def test_a_hugging_face_checkpoint_becomes_a_model_of_marian(imported, tmp_path)
     ("name", "message"),
     [
         ("B", "4 heads in the encoder and 2 in the decoder, but Marian uses the same"),
-        ("F", "dialect.scale_embedding=False, but Marian has both"),
+        ("F", "dialect.scale_embedding=False, but Marian always uses both"),
         ("H", "begins a translation with a learned vector"),
     ],
 )

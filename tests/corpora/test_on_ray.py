@@ -67,7 +67,7 @@ def test_a_packed_file_behind_a_link_without_its_ending_is_unpacked(outcome_of, 
 
 def test_the_fault_of_a_file_is_its_outcome(outcome_of, tmp_path):
     (tmp_path / "a.gz").write_bytes(b"no gzip")
-    assert "a.gz: not a whole" in str(outcome_of("a.gz"))
+    assert "a.gz is not a complete" in str(outcome_of("a.gz"))
 
 
 def test_an_error_of_a_library_names_the_file(outcome_of, monkeypatch, tmp_path):
@@ -85,7 +85,7 @@ def test_a_machine_with_another_version_ends_the_work(outcome_of, tmp_path):
     (tmp_path / "a").write_text("ab\n")
     outcome = outcome_of("a", version="0.0")
     assert type(outcome) is WorkersError
-    assert "begun with 0.0; install the same version on all machines" in str(outcome)
+    assert "started with 0.0; install the same version on all machines" in str(outcome)
 
 
 def test_a_part_at_which_three_workers_have_died_is_given_up():
