@@ -57,9 +57,10 @@ def pytest_collection_finish() -> None:
     """Let TensorFlow run each graph without optimising it first.
 
     A training of a few steps takes a quarter less processor time. The command lines and exports
-    that the tests run in other processes are optimised.
+    that the tests run in other processes are optimised, and so is everything by night.
     """
-    if "tensorflow" in sys.modules:
+    is_night = os.environ.get("HYPOTHESIS_PROFILE") == "nightly" or "FAULTS_TABLE" in os.environ
+    if "tensorflow" in sys.modules and not is_night:
         import tensorflow as tf
 
         tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})

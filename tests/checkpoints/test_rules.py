@@ -16,7 +16,14 @@ from tfformer.special_ids import PAD_ID, START_ID
 
 ANSWERS = json.loads((FIXTURES / "rules.json").read_text(encoding="utf-8"))
 CASES = [(name, number) for name, cases in ANSWERS.items() for number in range(len(cases))]
-BY_DAY = [("B", 1), ("A", 3), ("M2M", 5), ("B", 7), ("M2M", 8)]  # n-grams, penalty, length, words
+BY_DAY = [
+    ("B", 1),
+    ("A", 3),
+    ("M2M", 5),
+    ("A", 6),
+    ("B", 7),
+    ("M2M", 8),
+]  # n-grams, penalty, length, words
 
 
 def with_rules(name, setting, folder):

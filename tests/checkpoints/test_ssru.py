@@ -54,11 +54,14 @@ def test_greedy_search_and_beam_search_find_the_texts_of_marian(translator):
 def test_the_log_probability_of_each_token_is_that_of_marian(translator):
     """Marian prints five decimals."""
     encode = translator.tokenizers.target.encode
+    compared = 0
     for source, answers in zip(SOURCES, ANSWERS["beams"], strict=True):
         targets = encode([text for text, _ in answers])
         for found, (_, wanted) in zip(log_probs(translator, source, targets), answers, strict=True):
             if len(found) == len(wanted):  # the text was cut into pieces as Marian wrote it
                 np.testing.assert_allclose(found, wanted, atol=2e-5)
+                compared += 1
+    assert compared >= 0.9 * 4 * len(SOURCES)
 
 
 def test_they_are_those_of_a_second_implementation(translator, run):

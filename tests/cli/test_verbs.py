@@ -38,7 +38,7 @@ def refused(arguments: list, capsys) -> str:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def verbs_share_a_translator() -> Iterator[None]:
+def verbs_share_a_translator(translator) -> Iterator[None]:  # which is loaded apart from theirs
     """A verb finds the graphs that the one before has traced."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Translator, "load", functools.cache(Translator.load))

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from support.documentation import block_with
-from support.keras_hub_models import LENGTH, bart, greedy_pieces, t5, texts
 
 import tfformer
 from tfformer.data.encoding import pad
@@ -19,6 +18,8 @@ from tfformer.inference.search import Hypotheses
 from tfformer.special_ids import END_ID
 
 keras_hub = pytest.importorskip("keras_hub")
+from support.keras_hub_models import LENGTH, bart, greedy_pieces, t5, texts  # noqa: E402
+
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Layer .* was passed an input with a mask",  # by keras-hub's own T5
 )

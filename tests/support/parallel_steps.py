@@ -14,7 +14,7 @@ from tfformer.training.optimizer import new_optimizer
 from tfformer.training.workers import Workers, workers_of
 
 STEPS = 50
-RUNS_ON_DEVICES = [("muon", 1), ("muon", 3)]  # matrices by Muon, vectors by Adam
+RUNS_ON_DEVICES = [("adam", 1), ("adam", 3), ("muon", 1), ("muon", 3)]
 SHAPE = {"num_layers": 1, "d_model": 16, "num_heads": 2, "d_ff": 24, "dropout": 0.0}
 
 

@@ -1,4 +1,6 @@
-"""The loss of a model that knows nothing but how often each token occurs."""
+"""The best weights are kept, and a model that knows only how often each token occurs is told."""
+
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ from support.numpy_layers import smoothed_cross_entropy
 
 from tfformer.config import Config
 from tfformer.training.train import train
-from tfformer.training.validation import frequency_loss
+from tfformer.training.validation import Validation, frequency_loss
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -43,3 +45,18 @@ def test_a_training_that_learns_nothing_says_so_once(tmp_path):
     lines = []
     train(Config.from_dict(values), tmp_path / "run", report=lines.append)
     assert sum("no better than predicting tokens by frequency" in line for line in lines) == 1
+
+
+def test_a_resumed_run_keeps_better_weights(monkeypatch):
+    saved = []
+    history = [{"val_bleu": 9.0, "val_chrf": 1.0}]
+    run = SimpleNamespace(history=lambda: history, save_weights=saved.append)
+    validation = Validation(run, Config(), None, None, [], print)
+    validation.set_model(SimpleNamespace(stop_training=False))
+    validation.snapshot = "snapshot"
+    monkeypatch.setattr(validation, "_take_snapshot", lambda: None)
+    for bleu, count in ((7.0, 0), (9.5, 1), (9.4, 1)):
+        figures = {"val_loss": 1.0, "val_bleu": bleu, "val_chrf": 1.0}
+        monkeypatch.setattr(validation, "_figures", lambda _, figures=figures: figures)
+        validation.on_epoch_end(0)
+        assert len(saved) == count

@@ -112,7 +112,7 @@ def open_export(folder: Path) -> tuple[dict[str, Any], Tokenizers]:
     manifest = checked_manifest(folder)
     tokenizers = exported_tokenizers(folder, manifest)
     if tokenizers is None:
-        raise ValueError(f"{folder} has no tokenizer beside the model; export the run again")
+        raise ValueError(f"{folder} contains no tokenizer; export the run again")
     return manifest, tokenizers
 
 

@@ -41,6 +41,7 @@ class Validation(keras.callbacks.Callback):
         self.valid = valid
         self.rows = rows
         self.report = report
+        self.best = max(map(quality, run.history()), default=NOT_VALIDATED)
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Build a second model that holds the weights to measure while training continues."""
@@ -52,7 +53,6 @@ class Validation(keras.callbacks.Callback):
         text_model = TEXT_MODELS[self.config.model.architecture]
         self.measured = text_model.for_recipe(self.snapshot, self.tokenizers, self.config)
         self.writer = tf.summary.create_file_writer(str(self.run.tensorboard / "samples"))
-        self.best = max(map(quality, self.run.history()), default=NOT_VALIDATED)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Add the figures to `logs`, every few epochs and at the end; Keras prints them."""
