@@ -30,7 +30,7 @@ def test_an_address_that_is_of_no_cluster_is_left_after_the_limit(monkeypatch):
         joining = threads.submit(connection.connect, address, log_to_driver=False)
         with pytest.raises(
             ConnectionError,
-            match=rf"^{address} is no Ray cluster \(it has not answered for 0.1 seconds\); begin",
+            match=rf"Ray cluster at {address} \(it has not answered for 0.1 seconds\); start",
         ):
             joining.result(30)
         answer.set()

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 SCORE_HELP = """\b
 Each line has three columns, separated by tabs:
-  log-probability of the translation given its source, in nats number of tokens of the translation
-  with the end token; 0 if the source is blank perplexity, exp of the mean negative log-probability
-  per token; nan without tokens
+  log-probability of the translation given its source, in nats
+  number of tokens of the translation with the end token; 0 if the source is blank
+  perplexity, exp of the mean negative log-probability per token; nan without tokens
 
 A line of JSON about the whole text goes to standard error.
 """

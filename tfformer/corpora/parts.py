@@ -52,10 +52,10 @@ def find_parts(pattern: str, folder: str | Path) -> list[Part]:
             translation, or a file has a name that the job itself uses.
 
     Example:
-        >>> find_parts("no/such/*.gz", "out")
+        >>> find_parts("no/*.gz", "out")
         Traceback (most recent call last):
             ...
-        FileNotFoundError: no/such/*.gz: no file has such a name; correct it or fetch the data first
+        FileNotFoundError: no/*.gz: no file matches; correct the pattern or fetch the data first
     """
     matches = [source for (source,) in matching_files([Path(pattern)])]
     sources = [source for source in matches if not source.is_dir()]

@@ -69,7 +69,7 @@ def summed(outcomes: Mapping[Path, Counts | Exception | str]) -> Counts:
         >>> summed({Path("a"): Counts(lines=1), Path("b"): "the disk is full"})
         Traceback (most recent call last):
             ...
-        ValueError: 1 of 2 files were left out: b: the disk is full
+        ValueError: 1 of 2 files were not translated: b: the disk is full
     """
     total = Counts()
     faults = []

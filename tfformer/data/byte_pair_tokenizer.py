@@ -37,6 +37,7 @@ class BytePairTokenizer(Tokenizer):
             self._tokenizer = tokenizers.Tokenizer.from_str(model.decode())
         except Exception as error:  # the library raises no class of its own
             raise ValueError(f"not a vocabulary of `tokenizers` ({error}); copy it again") from None
+        self._tokenizer.encode_special_tokens = True  # "</s>" in a text is text
         begin = self._tokenizer.encode("").ids
         self.prefix_id = begin[0] if begin else None
 

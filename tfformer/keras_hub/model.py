@@ -5,6 +5,7 @@ cached tensors (keys and values of each layer), K width of all heads, D d_model,
 """
 
 import functools
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Self
@@ -17,6 +18,8 @@ from tfformer.model.cache import UPDATE_SLICE
 from tfformer.model.transformer import Transformer
 from tfformer.runtime.tracing import traced
 from tfformer.special_ids import PAD_ID
+
+_REPLACING = threading.RLock()  # held while Keras' `slice_update` is replaced
 
 
 class Memory(NamedTuple):
@@ -202,12 +205,13 @@ def _plain_updates() -> Iterator[None]:
     Keras uses an XLA operation, which is compiled for each shape and which TensorFlow Serving
     refuses.
     """
-    of_keras = core.slice_update
-    core.slice_update = _slice_update
-    try:
-        yield
-    finally:
-        core.slice_update = of_keras
+    with _REPLACING:
+        of_keras = core.slice_update
+        core.slice_update = _slice_update
+        try:
+            yield
+        finally:
+            core.slice_update = of_keras
 
 
 def _slice_update(inputs: tf.Tensor, start_indices: Sequence[Any], updates: tf.Tensor) -> tf.Tensor:

@@ -43,7 +43,10 @@ class KerasHubTranslator(Translator):
 
     def recipe(self) -> Config:
         """Return a recipe for vocabulary and search; a recipe cannot describe the model."""
-        tokenizer = {"vocab_size": self.tokenizers.target.vocab_size, "shared": True}
+        tokenizer = {
+            "vocab_size": self.tokenizers.target.vocab_size,
+            "shared": self.tokenizers.shared,
+        }
         data: dict[str, Any] = {"max_length": self.max_length}
         if self.target_language:
             data["languages"] = [self.language, self.target_language]
@@ -62,6 +65,7 @@ class KerasHubTranslator(Translator):
                 f"format={format!r} cannot contain keras-hub layers; choose saved_model or litert"
             )
         chosen = FORMATS[format](**options)
+        _check_positions(self.model.lm, chosen.max_length or self.max_length)
         task = self.model.task.__name__
         with TemporaryDirectory() as temporary:
             run = Run.create(Path(temporary) / "run", self.recipe(), self.tokenizers)
@@ -132,22 +136,30 @@ def from_keras_hub(
         )
     name = type(seq2seq_lm).__name__
     _check_interface(seq2seq_lm, name)
-    positions = getattr(seq2seq_lm.backbone, "max_sequence_length", max_length)
-    if max_length > positions:
-        raise ValueError(
-            f"max_length={max_length} exceeds the {positions} positions of {name}; lower it"
-        )
+    _check_positions(seq2seq_lm, max_length)
     tokenizer, prompt = seq2seq_lm.preprocessor.tokenizer, prompt_of(seq2seq_lm.preprocessor)
     order = row_order(tokenizer, prompt, seq2seq_lm.backbone.vocabulary_size)
+    target = new_tokenizer(tokenizer, order, prompt)
+    source = new_tokenizer(tokenizer, order, prompt, instruction) if instruction else target
     return KerasHubTranslator(
         _model(seq2seq_lm, order),
-        new_tokenizer(tokenizer, order, prompt, instruction),
+        source,
+        target,
         beam_size=beam_size,
         length_penalty=length_penalty,
         max_length=max_length,
         language=language,
         target_language=target_language,
     )
+
+
+def _check_positions(seq2seq_lm: Any, max_length: int) -> None:
+    positions = getattr(seq2seq_lm.backbone, "max_sequence_length", max_length)
+    if max_length > positions:
+        name = type(seq2seq_lm).__name__
+        raise ValueError(
+            f"max_length={max_length} exceeds the {positions} positions of {name}; lower it"
+        )
 
 
 def _check_interface(seq2seq_lm: Any, name: str) -> None:

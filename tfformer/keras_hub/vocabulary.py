@@ -34,9 +34,11 @@ def row_order(tokenizer: Any, prompt: Prompt, size: int) -> RowOrder:
 
     ValueError: tokenizers or prompts of this kind are not supported.
     """
-    (*before_source, end), (start, *before_translation) = prompt
     is_known = isinstance(tokenizer, SentencePieceTokenizer | hub.BytePairTokenizer)
-    if not is_known or before_source != before_translation or len(before_source) > 1:
+    *before_source, end = prompt[0] or [-1]
+    start, *before_translation = prompt[1] or [-1]
+    is_short = before_source == before_translation and len(before_source) <= 1
+    if not is_known or not is_short or min(start, end) < 0:
         raise ValueError(
             f"{type(tokenizer).__name__} is not supported; use a model with T5's or BART's "
             "tokenizer"
@@ -51,9 +53,9 @@ def row_order(tokenizer: Any, prompt: Prompt, size: int) -> RowOrder:
 
 
 def new_tokenizer(
-    tokenizer: Any, order: RowOrder, prompt: Prompt, instruction: str
+    tokenizer: Any, order: RowOrder, prompt: Prompt, instruction: str = ""
 ) -> AnyTokenizer:
-    """Return a tokenizer with the ids of this package; `instruction` begins each source."""
+    """Return a tokenizer with the ids of this package; `instruction` begins each text."""
     is_sentencepiece = isinstance(tokenizer, SentencePieceTokenizer)
     listed = tokenizer.get_vocabulary()  # BART's may have gaps
     ids = range(len(listed)) if is_sentencepiece else tokenizer.vocabulary.values()

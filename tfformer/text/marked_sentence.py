@@ -248,7 +248,9 @@ def _copy(group: Sequence[Piece]) -> list[Piece]:
     if LINE_BREAK.fullmatch(text):
         copy = Piece(raw_text(words), " ", Role.LINE, "br")
     else:
-        copy = Piece(raw_text(words), text, Role.COPY)
+        within = tuple(part for piece in words for part in piece.parts)
+        has_attributes = any(piece.within for piece in words)
+        copy = Piece(raw_text(words), text, Role.COPY, within=within if has_attributes else ())
     return [*group[:first], copy, *group[last:]]
 
 

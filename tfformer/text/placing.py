@@ -164,7 +164,8 @@ def with_marks(sentence: MarkedSentence, translation: str, links: Links | None =
     written = sentence.written(text)
     for offset, character in enumerate(text):
         if character in source.copies:
-            written[offset] = source.copies[character].piece.raw
+            raw = source.copies[character].piece.raw
+            written[offset] = sentence.escapes.get(raw, raw)  # a lone "<" may get a neighbour
     return "".join(_written(source.marks, written, (0, len(text))))
 
 

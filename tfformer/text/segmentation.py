@@ -174,7 +174,9 @@ def _sentences(line: str, start: int, language: str) -> Iterator[str]:
     while start < len(line):
         pieces = list(sentencex.segment(language, line[start : start + SENTENCEX_BLOCK]))
         if start + SENTENCEX_BLOCK < len(line) and len(pieces) > 1:
-            pieces.pop()
+            last = pieces.pop()
+            while len(pieces) > 1 and _goes_on(pieces[-1], last, within):
+                last = pieces.pop()
         start += sum(map(len, pieces))
         held = ""
         for sentence in pieces:

@@ -203,7 +203,7 @@ def _rounded(path: Path, name: str, size: int, offset: int, shape: tuple[int, ..
     is_table = name.endswith("Wemb")
     integers = mapped(path, "i1", offset, shape if is_table else shape[::-1])
     multiplier = mapped(path, "<f4", offset + count, (1,))
-    if not multiplier[0] > 0:
+    if not 0 < multiplier[0] < np.inf:
         raise ValueError(f"{name} has the impossible multiplier {multiplier[0]}")
     matrix = integers / multiplier
     return matrix if is_table else matrix.T

@@ -145,7 +145,7 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     The folder contains one `.npz` or `.bin`, the vocabularies as `.spm` or `.yml`, and for `.yml`
     also source.spm and target.spm; a decoder.yml may name the files. `choices.positions` is "auto"
     for Marian's position table and search, "marian" to compute pre-norm layers as marian-decoder
-    does too, or "hf" for the table and the search of Transformers.  A missing or damaged file, or a
+    does too, or "hf" for the table and the search of Transformers. A missing or damaged file, or a
     layer that this package lacks, raises ValueError.
     """
     decoder = _decoder_options(folder)

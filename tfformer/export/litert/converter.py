@@ -8,6 +8,7 @@ successor replaces `_converted`.
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -43,6 +44,7 @@ def convert(
             encoding="utf-8",
             errors="replace",
             cwd=CHECKOUT,
+            env=os.environ | {"CUDA_VISIBLE_DEVICES": "-1"},  # this process has the GPU's memory
         ) as process,
     ):
         save(folder)
