@@ -15,7 +15,7 @@ from tfformer.engines import open_engine
 from tfformer.inference.beam_search import length_penalty
 from tfformer.inference.graphs import translate_ids
 from tfformer.inference.search import Hypotheses
-from tfformer.special_ids import END_ID
+from tfformer.special_ids import END_ID, PAD_ID
 
 keras_hub = pytest.importorskip("keras_hub")
 from support.keras_hub_models import LENGTH, bart, greedy_pieces, t5, texts  # noqa: E402
@@ -109,6 +109,14 @@ def test_an_instruction_stands_before_each_source(pair):
     german = tfformer.from_keras_hub(lm, max_length=LENGTH, instruction="To German: ")
     assert german.encode(["A cat."]).ids == plain.encode(["To German: A cat."]).ids
     assert german.encode([" "]).ids == [[]]
+    assert german.encode_targets(["Ein x."]).ids == plain.encode_targets(["Ein x."]).ids
+
+
+def test_the_name_of_a_special_token_is_text(pair):
+    _, translator = pair
+    [ids] = translator.encode(["a </s> <pad> b"]).ids
+    assert PAD_ID not in ids
+    assert END_ID not in ids
 
 
 @pytest.mark.nightly

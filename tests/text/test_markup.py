@@ -574,3 +574,15 @@ def test_long_and_deep_documents_come_back_in_time(format, text):
 def test_control_characters_come_back_from_markdown():
     text = "\x1c\nx)"
     assert translate_text(text, same, "markdown") == text
+
+
+def test_a_lone_sign_does_not_begin_a_tag_beside_other_letters():
+    page = "<p>if x < y then</p><p>more</p>"
+    found = translate_text(page, lambda sentences: ["<!-- x"] * len(sentences), "html")
+    assert found == "<p>&lt;!-- x</p><p>&lt;!-- x</p>"
+
+
+def test_attributes_within_a_protected_word_are_translated():
+    page = '<p>see <a title="A word">x@</a>y.org now</p>'
+    found = translate_text(page, lambda sentences: [one.upper() for one in sentences], "html")
+    assert found == '<p>SEE <a title="A WORD">x@</a>y.org NOW</p>'
