@@ -17,6 +17,8 @@ CHECKS = [not_a_server_error, status_code_conformance, response_schema_conforman
 TRANSLATING = ("/translate", "/translate/stream", "/v2/translate", "/v1/models/{name}:predict")
 SHARES = {GenerationMode.POSITIVE: 0.75, GenerationMode.NEGATIVE: 0.25}  # allowed, nearly allowed
 REQUESTS = 420
+# The description does not name the languages of the server.
+KNOWN = {"source": "en", "target": "de", "source_lang": "EN", "target_lang": "DE"}
 
 
 @pytest.fixture
@@ -54,7 +56,7 @@ def test_no_request_of_the_description_is_a_mistake_of_the_server(address):
     """Each answer has a status and a form that the description names; most translate."""
     schema = schemathesis.openapi.from_url(f"{address}/openapi.json")
     operations = [one.ok() for one in schema.get_all_operations()]
-    assert len(operations) == 16
+    assert len(operations) == 15
     with_body = [one for one in operations if one.method == "post"]
     asked, answered = Counter(), Counter()
     for operation in operations:
@@ -64,6 +66,8 @@ def test_no_request_of_the_description_is_a_mistake_of_the_server(address):
             counts = {GenerationMode.POSITIVE: 10}
         for mode, count in counts.items():
             for case in requests_of(operation, mode, count):
+                if mode is GenerationMode.POSITIVE and isinstance(case.body, dict):
+                    case.body |= {name: KNOWN[name] for name in KNOWN.keys() & case.body.keys()}
                 response = case.call_and_validate(checks=CHECKS, timeout=60)
                 asked[operation.path] += 1
                 answered[operation.path] += response.status_code == 200

@@ -37,7 +37,7 @@ NOT_RUN = {
     "scripts/quickstart.sh": "test_quickstart.py runs it",
     "scripts/test.sh": "runs these tests",
     "scripts/docs.sh": "test_site.py builds the site; --serve has no end",
-    "uv lock --upgrade": "asks the index for the newest packages",
+    "uv lock": "asks the index for the newest packages",
     "scripts/multi30k/": "takes an hour and the data",
     "pre-commit install": "changes the repository's own hooks",
     "tfformer serve": "has no end; tests/serving runs it",
