@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tfformer.serving.errors import RequestError
-from tfformer.serving.request_queue import RequestQueue
+from tfformer.serving.request_queue import WAIT, WAITS, RequestQueue
 
 
 def scripted(run) -> SimpleNamespace:
@@ -50,6 +50,32 @@ def test_requests_of_a_kind_run_together_up_to_the_cap_and_each_gets_its_own():
     assert [list(answer["found"]) for answer in answers] == [
         list(inputs["text"]) for _, _, inputs in requests
     ]
+
+
+def test_a_batch_waits_as_long_as_requests_keep_arriving_but_not_forever():
+    """Requests arrive at half the interval that a batch waits for one more."""
+    sizes = []
+
+    def run(signature, inputs):
+        sizes.append(len(inputs["text"]))
+        return {"found": inputs["text"]}
+
+    async def scenario(count: int) -> None:
+        queue, version = RequestQueue(), scripted(run)
+        loop = asyncio.create_task(queue.run())
+
+        async def arrive(number: int) -> None:
+            await asyncio.sleep(number * WAIT / 2)
+            await queue.submit(version, "a", strings("x"))
+
+        await asyncio.gather(*map(arrive, range(count)))
+        loop.cancel()
+
+    asyncio.run(scenario(4))
+    assert sizes == [4]
+    asyncio.run(scenario(6 * WAITS))
+    assert sum(sizes) == 4 + 6 * WAITS
+    assert len(sizes) > 2
 
 
 def test_ids_of_different_lengths_do_not_run_together():
