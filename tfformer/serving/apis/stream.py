@@ -49,7 +49,13 @@ class Align(Model):
 class Links(BaseModel):
     """Pairs of a source word and a target word, counted from 0; words are split at spaces."""
 
-    links: list[tuple[int, int]]
+    links: list[Annotated[list[int], Field(min_length=2, max_length=2)]]
+
+
+EVENT = {  # the schema of one event; `data` is JSON
+    "type": "object",
+    "properties": {"event": {"type": "string"}, "data": {"type": "string"}},
+}
 
 
 class Events(Response):
@@ -85,6 +91,7 @@ class Events(Response):
     "/translate/stream",
     summary="Translate a text and get each sentence as soon as it is ready",
     response_class=Events,
+    responses={200: {"content": {Events.media_type: {"schema": EVENT}}}},
     openapi_extra=described(Stream),
 )
 async def stream(
@@ -137,4 +144,4 @@ async def align(fields: Annotated[Align, fields_of(Align)], state: Served) -> Li
     """
     direction = await _direction(state, fields, fields.q)
     links = await state.translations.links(direction.model, fields.q, fields.translation)
-    return Links(links=list(links))
+    return Links(links=[list(link) for link in links])
