@@ -126,6 +126,16 @@ def split_heads(x: ArrayLike) -> np.ndarray:
     return np.stack(np.split(np.asarray(x), HEADS, axis=-1))
 
 
+def draw(weights: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> None:
+    """Draw attention weights (H, T, S): the larger a weight, the darker its square."""
+    print("\nThe same weights as a picture, from 0 (light) to 1 (dark):")
+    for number, head in enumerate(weights, start=1):
+        print(f"  head {number:<7}" + "".join(f"{column:>8}" for column in columns))
+        for name, row in zip(rows, head, strict=True):
+            squares = ["·░▒▓█"[round(4 * weight)] * 4 for weight in row]
+            print(f"    {name:<10}" + "".join(f"{square:>8}" for square in squares))
+
+
 def attend(
     layer: Layer,
     x: tf.Tensor,
@@ -163,6 +173,7 @@ def attend(
     weights = np.exp(scaled) / np.exp(scaled).sum(axis=-1, keepdims=True)
     name = "softmax(s) = e^s / (sum of e^s in its row)"
     show(name, "section 3.2.1, eq. 1", weights, asking, answering)
+    draw(weights, asking, answering)
 
     heads = weights @ v
     show("head = softmax(s) V", "section 3.2.1, eq. 1", heads, asking)

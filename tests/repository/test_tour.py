@@ -69,6 +69,16 @@ def printed(tour) -> dict[str, list[np.ndarray]]:
     return found
 
 
+def test_the_pictures_show_the_weights_that_are_printed(tour):
+    pattern = r"\nsoftmax\(s\) = [^\n]*\n(.*?)\n\nThe same weights[^\n]*\n(.*?)\n\n"
+    found = re.findall(pattern, tour[0], re.DOTALL)
+    assert len(found) == 3  # encoder, decoder, cross-attention
+    for numbers, picture in found:
+        weights = map(float, re.findall(r"\d\.\d\d", numbers))
+        squares = re.findall(r"([·░▒▓█])\1{3}", picture)
+        assert squares == ["·░▒▓█"[round(4 * weight)] for weight in weights]
+
+
 def softmax(x):
     return np.exp(x) / np.exp(x).sum(axis=-1, keepdims=True)
 
