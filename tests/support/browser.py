@@ -80,7 +80,7 @@ class Browser:
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
-    def until(self, expression: str, value, seconds: float = 20) -> None:
+    def until(self, expression: str, value, seconds: float = 60) -> None:
         """Wait until the expression has this value; it must not raise an error meanwhile."""
         end = time.monotonic() + seconds
         while (found := self.evaluate(expression)) != value:
