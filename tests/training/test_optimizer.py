@@ -44,9 +44,14 @@ def test_the_optimizer_is_the_papers_and_takes_the_recipes_settings():
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])
-def test_adam_takes_the_steps_of_keras_own(accumulate):
-    ours = new_optimizer(recipe(accumulate_steps=accumulate), EPOCH_STEPS)
-    theirs = keras.optimizers.Adam.from_config(ours.get_config())
+@pytest.mark.parametrize(
+    ("name", "of_keras", "decay"),
+    [("adam", keras.optimizers.Adam, 0.0), ("adamw", keras.optimizers.AdamW, 0.1)],
+)
+def test_adam_takes_the_steps_of_keras_own(name, of_keras, decay, accumulate):
+    settings = recipe(optimizer=name, weight_decay=decay, accumulate_steps=accumulate)
+    ours = new_optimizer(settings, EPOCH_STEPS)
+    theirs = of_keras.from_config(ours.get_config())
     dice = np.random.default_rng(3)
     variables = [keras.Variable(np.ones((3, 2), np.float32)) for _ in range(2)]
     for optimizer, variable in zip((ours, theirs), variables, strict=True):

@@ -121,11 +121,20 @@ class KerasHubModel(Transformer):
         embedding = self.lm.backbone.token_embedding
         if not embedding.tie_weights:
             return embedding.reverse_embeddings.value
+        return tf.transpose(embedding.embeddings.value) * self._tied_scale()
+
+    def _tied_scale(self) -> tf.Tensor:
         scale = self.d_model**-0.5 if "tie_embedding_weights" in self.backbone_config else 1.0
-        return tf.transpose(embedding.embeddings.value) * tf.cast(scale, self.compute_dtype)
+        return tf.cast(scale, self.compute_dtype)
 
     def logits(self, hidden: tf.Tensor) -> tf.Tensor:
-        return self.add_output_bias(tf.matmul(hidden, self.output_kernel()))
+        embedding = self.lm.backbone.token_embedding
+        if not embedding.tie_weights:
+            return self.add_output_bias(tf.matmul(hidden, embedding.reverse_embeddings.value))
+        # The scale goes to the hidden states: the table would be copied in each step of a search.
+        hidden *= self._tied_scale()
+        scores = tf.matmul(hidden, embedding.embeddings.value, transpose_b=True)
+        return self.add_output_bias(scores)
 
     def hidden(self, inputs: dict[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
         source, target = inputs["source"], inputs["target"]
