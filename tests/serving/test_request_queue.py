@@ -147,3 +147,22 @@ def test_one_that_fails_takes_no_other_with_it():
     assert (str(bad), bad.status) == ("bad text", 400)
     assert good["found"][0] == b"good"
     assert other["found"][0] == b"other"
+
+
+def test_an_error_that_a_future_refuses_does_not_end_the_queue():
+    def fail(*_):
+        raise StopIteration
+
+    def run(signature, inputs):
+        return {"found": inputs["text"]}
+
+    async def scenario() -> None:
+        queue = RequestQueue()
+        loop = asyncio.create_task(queue.run())
+        with pytest.raises(TypeError):
+            await asyncio.wait_for(queue.submit(scripted(fail), "a", strings("x")), 5)
+        answer = await asyncio.wait_for(queue.submit(scripted(run), "a", strings("y")), 5)
+        assert list(answer["found"]) == [b"y"]
+        loop.cancel()
+
+    asyncio.run(scenario())

@@ -77,9 +77,13 @@ class RequestQueue:
                 await self._arrived.wait()
                 await self._wait_for_more()
                 batch = self._take()
-                answers = await loop.run_in_executor(worker, _run, batch)
-                for request, answer in zip(batch, answers, strict=True):
-                    _give(request.answer, answer)
+                try:
+                    answers = await loop.run_in_executor(worker, _run, batch)
+                    for request, answer in zip(batch, answers, strict=True):
+                        _give(request.answer, answer)
+                except Exception as error:  # the loop must go on, or all later requests would wait
+                    for request in batch:
+                        _give(request.answer, error)
 
     async def _wait_for_more(self) -> None:
         """Wait as long as requests keep arriving: a fuller batch costs less per sentence."""
