@@ -244,7 +244,7 @@ def write_models(folder: Path, preset: str, vocab_size: int) -> None:
     from tfformer import Transformer
     from tfformer.config import PRESETS
     from tfformer.data.tokenizers import Tokenizer
-    from tfformer.export.ctranslate2 import writer as ctranslate2_writer
+    from tfformer.export import ctranslate2 as ctranslate2_export
     from tfformer.export.saved_model import writer as saved_model_writer
     from tfformer.inference.translator import Translator
 
@@ -256,7 +256,7 @@ def write_models(folder: Path, preset: str, vocab_size: int) -> None:
     for dtype in ("bfloat16", "float32"):
         saved_model_writer.write(folder / dtype, translator, dtype, with_text=True)
     (folder / "ctranslate2").mkdir()
-    ctranslate2_writer.write(folder / "ctranslate2", model, translator.tokenizers, TOKENS)
+    ctranslate2_export.write(folder / "ctranslate2", model, translator.tokenizers, TOKENS)
 
 
 def load_saved_model(folder: Path) -> Decode:

@@ -117,7 +117,7 @@ def write(folder: str, preset: str, vocab_size: str) -> dict:
     from tfformer import Transformer
     from tfformer.config import PRESETS
     from tfformer.data.tokenizers import Tokenizer
-    from tfformer.export.ctranslate2 import writer as ctranslate2_writer
+    from tfformer.export import ctranslate2 as ctranslate2_export
     from tfformer.export.litert import writer as litert_writer
     from tfformer.inference.translator import Translator
 
@@ -134,7 +134,7 @@ def write(folder: str, preset: str, vocab_size: str) -> dict:
         path = Path(folder) / f"{name}.tflite"
         litert_writer.write(path, random, quantize, static)
     (Path(folder) / "ctranslate2").mkdir()
-    ctranslate2_writer.write(
+    ctranslate2_export.write(
         Path(folder) / "ctranslate2", model, random.tokenizers, TOKENS, quantization="int8"
     )
     return {}

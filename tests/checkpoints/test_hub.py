@@ -11,7 +11,7 @@ from support.hub import COMMIT, serving
 from support.marian_checkpoints import NPZ, checkpoint, edit_json, write_marian_model
 from support.ports import free_addresses
 
-from tfformer.checkpoints.hub import fetch_model
+from tfformer.checkpoints.foreign_files import fetch_model
 from tfformer.checkpoints.import_model import import_model
 from tfformer.checkpoints.provenance import check_stated_digests
 from tfformer.cli.main import main

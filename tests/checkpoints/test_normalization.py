@@ -9,8 +9,8 @@ import unicodedata
 import pytest
 from support.marian_checkpoints import write_marian_model
 
+from tfformer.checkpoints.checkpoint import INVISIBLE, OPUS_MT
 from tfformer.checkpoints.import_model import import_model
-from tfformer.checkpoints.text_normalization import INVISIBLE, OPUS_MT
 from tfformer.run_directory import Run
 
 

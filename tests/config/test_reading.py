@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfformer.config import Config, find_recipe, parse_yaml, read_recipe
-from tfformer.storage.small_files import MAX_BYTES
+from tfformer.storage.whole_files import MAX_BYTES
 
 
 @pytest.fixture

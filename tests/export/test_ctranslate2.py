@@ -19,7 +19,7 @@ from support.numpy_layers import log_softmax
 from tfformer import Transformer
 from tfformer.cli.main import main
 from tfformer.data.sources import read_pairs
-from tfformer.export.ctranslate2 import writer
+from tfformer.export import ctranslate2 as writer
 from tfformer.export.pipeline import export_model
 from tfformer.special_ids import END_ID, START_ID
 

@@ -13,7 +13,7 @@ from support.faults import record, size
 from support.hostile_requests import text
 
 from tfformer.data.sources import read_pairs
-from tfformer.export.ctranslate2 import writer as ctranslate2_writer
+from tfformer.export import ctranslate2 as ctranslate2_export
 from tfformer.export.litert import writer as litert_writer
 from tfformer.export.saved_model import writer as saved_model_writer
 from tfformer.inference.translator import Translator
@@ -65,7 +65,7 @@ def litert(own: Translator, folder: Path) -> Translate:
 def ctranslate2(own: Translator, folder: Path) -> Translate:
     import ctranslate2
 
-    ctranslate2_writer.write(folder, own.model, own.tokenizers, own.max_length)
+    ctranslate2_export.write(folder, own.model, own.tokenizers, own.max_length)
     engine = ctranslate2.Translator(str(folder), device="cpu", intra_threads=1)
     source = own.tokenizers.source
 

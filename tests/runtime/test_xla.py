@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tfformer.runtime import xla
+from tfformer.runtime import tensorflow as xla
 
 TRITON = "--xla_gpu_enable_triton_gemm=false"
 
@@ -68,7 +68,7 @@ def test_other_hardware_has_another_folder(machine):
 
 PROGRAM = """
 import sys
-from tfformer.runtime import xla
+from tfformer.runtime import tensorflow as xla
 xla.GPU_DEVICES = "/proc/cpuinfo"  # so that a processor's programs are stored
 from tfformer.runtime.tensorflow import import_tensorflow
 import_tensorflow()

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tfformer.config import Config
 from tfformer.run_directory import Run
-from tfformer.training.devices import describe, settled
+from tfformer.training.start import describe, settled
 from tfformer.training.train import train
 
 OPEN = Config()

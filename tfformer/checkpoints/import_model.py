@@ -9,13 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tfformer.checkpoints.checkpoint import Checkpoint, Choices
-from tfformer.checkpoints.foreign_files import is_zip, unpack
-from tfformer.checkpoints.hub import fetch_model, is_hub_name
+from tfformer.checkpoints.checkpoint import REWRITES, Checkpoint, Choices
+from tfformer.checkpoints.foreign_files import fetch_model, is_hub_name, is_zip, unpack
 from tfformer.checkpoints.hugging_face import reader as hugging_face
 from tfformer.checkpoints.marian import reader as marian
 from tfformer.checkpoints.provenance import check_stated_digests, origin_of
-from tfformer.checkpoints.text_normalization import REWRITES
 from tfformer.checkpoints.trimming import trim as trimmed
 from tfformer.storage.whole_files import temporary_folder
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from tfformer.checkpoints.foreign_files import read_object
-from tfformer.storage.small_files import digest_of_values
-from tfformer.storage.whole_files import file_digest, write_text
+from tfformer.storage.whole_files import digest_of_values, file_digest, write_text
 
 if TYPE_CHECKING:
     from tfformer.run_directory import Run

@@ -13,10 +13,9 @@ from typing import Any
 import h5py
 import numpy as np
 
-from tfformer.checkpoints.checkpoint import Checkpoint, Vocabulary, check_finite
+from tfformer.checkpoints.checkpoint import Checkpoint, Rewrites, Vocabulary, check_finite
 from tfformer.checkpoints.provenance import write_record
 from tfformer.checkpoints.tensor_files import release
-from tfformer.checkpoints.text_normalization import Rewrites
 from tfformer.checkpoints.weight_names import (
     OUTPUT_BIAS,
     SOURCE,

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Iterator
 
 from sentencepiece import sentencepiece_model_pb2
 
-from tfformer.checkpoints.checkpoint import Checkpoint, Vocabulary
-from tfformer.checkpoints.text_normalization import Rewrites
+from tfformer.checkpoints.checkpoint import Checkpoint, Rewrites, Vocabulary
 from tfformer.checkpoints.vocabulary import SPECIAL, RowOrder, renumbered
 from tfformer.checkpoints.weight_names import SOURCE, Table
 from tfformer.config import ModelConfig

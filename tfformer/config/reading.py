@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tfformer.config.recipe import Config
-from tfformer.storage.small_files import read_text
+from tfformer.storage.whole_files import read_text
 
 FOLDER = Path(__file__).parents[1] / "recipes"
 

@@ -13,8 +13,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tfformer.data.sources import matching_files
-from tfformer.storage.small_files import parse_json, read_text
-from tfformer.storage.whole_files import TEMPORARY, check_regular, locked, write_text
+from tfformer.storage.whole_files import (
+    TEMPORARY,
+    check_regular,
+    locked,
+    parse_json,
+    read_text,
+    write_text,
+)
 
 JOB = "translation.json"  # in the folder of the translations: the model and its settings
 LOCK = ".lock"  # in the same folder, while a command translates

@@ -26,8 +26,15 @@ from tfformer.config import SELF_CONTAINED, corpora_of
 from tfformer.data.encoding import EncodedText, IdRows, Sides, encode_corpora, id_dtype
 from tfformer.data.piece_tokenizer import AnyTokenizer
 from tfformer.data.sources import Row, read_pairs, source_files, tfds_version
-from tfformer.storage.small_files import digest_of_values, parse_json, read_text
-from tfformer.storage.whole_files import file_digest, publish_as, temporary_folder, write_text
+from tfformer.storage.whole_files import (
+    digest_of_values,
+    file_digest,
+    parse_json,
+    publish_as,
+    read_text,
+    temporary_folder,
+    write_text,
+)
 
 # Increase this when a change here, in augmentation, encoding or sources gives other rows or ids.
 FORMAT = 3

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tfformer.export import parity
-from tfformer.export.parity import Question
 from tfformer.runtime.steps import Steps
 
 if TYPE_CHECKING:
     from tfformer.config import DecodingConfig, Dialect
+    from tfformer.export.parity import Question
     from tfformer.inference.text_model import TextModel
     from tfformer.run_directory import Run
 
@@ -65,6 +64,8 @@ class Format(ABC):
 
     def check(self, measured: Mapping[str, Mapping[str, Any]]) -> None:
         """Refuse an artifact whose answers, measured by `parity.compare`, differ from the run's."""
+        from tfformer.export import parity
+
         parity.check(measured)
 
     def measured(self, folder: Path, run: Run, model: TextModel, step: Steps) -> dict[str, Any]:

@@ -6,7 +6,7 @@ This module does not import TensorFlow, because the command line checks options 
 import dataclasses
 from collections.abc import Mapping
 
-from tfformer.export.ctranslate2.format import CTranslate2
+from tfformer.export.ctranslate2 import CTranslate2
 from tfformer.export.format import Format
 from tfformer.export.litert.format import LiteRT
 from tfformer.export.saved_model.format import SavedModel

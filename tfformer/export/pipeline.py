@@ -15,7 +15,7 @@ from tfformer.export import parity
 from tfformer.export.format import Format
 from tfformer.export.formats import CHECKPOINTS, FORMATS, check_options
 from tfformer.export.manifest import first_manifest, model_card
-from tfformer.export.questions import random_samples
+from tfformer.export.parity import random_samples
 from tfformer.inference.text_model import TextModel
 from tfformer.inference.text_models import TEXT_MODELS
 from tfformer.run_directory import Run

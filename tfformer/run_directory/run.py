@@ -25,8 +25,16 @@ from tfformer.data.tokenizer_pair import Tokenizers
 from tfformer.run_directory.model_kinds import MODEL_KINDS, Model, ModelKind, new_model
 from tfformer.storage.folders import Folder, folder_at
 from tfformer.storage.run_folders import RUN_CONFIG, run_folder
-from tfformer.storage.small_files import digest_of_values, parse_json, read_text
-from tfformer.storage.whole_files import error_keeping, read_seal, seal, whole_file, write_text
+from tfformer.storage.whole_files import (
+    digest_of_values,
+    error_keeping,
+    parse_json,
+    read_seal,
+    read_text,
+    seal,
+    whole_file,
+    write_text,
+)
 
 MOVABLE = ("train", "valid", "folder", "cache")  # keys of `data` that may be edited in config.json
 

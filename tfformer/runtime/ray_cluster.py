@@ -10,7 +10,7 @@ from typing import Any
 
 import ray
 
-from tfformer.storage.timeouts import within
+from tfformer.storage.folders import within
 from tfformer.version import __version__
 
 SECONDS_TO_CONNECT = 20

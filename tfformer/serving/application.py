@@ -12,10 +12,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tfformer.serving import pages
 from tfformer.serving.apis import deepl, libretranslate, stream, tf_serving
+from tfformer.serving.apis.fields import State
 from tfformer.serving.errors import MISTAKE, RequestError, add_error_answers, error_answer
 from tfformer.serving.security import HEADERS, HostGuard
 from tfformer.serving.served_models import ServedModels
-from tfformer.serving.state import State
 from tfformer.version import __version__
 
 DESCRIPTION = (

@@ -8,11 +8,11 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.responses import HTMLResponse
 
 from tfformer.html_page import fill_page
+from tfformer.serving.apis.fields import Served
 from tfformer.serving.errors import RequestError
 from tfformer.serving.languages import languages_of
 from tfformer.serving.security import content_security_policy
 from tfformer.serving.served_models import ServedModel
-from tfformer.serving.state import Served
 
 TRANSLATE_PAGE = Path(__file__).with_name("serve.html")
 DOCS_PAGE = Path(__file__).with_name("docs.html")

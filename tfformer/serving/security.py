@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 
 from tfformer.serving.errors import RequestError
-from tfformer.storage.small_files import read_text
+from tfformer.storage.whole_files import read_text
 
 SCHEMES = ("deepl-auth-key", "bearer")  # in the header Authorization
 HEADERS = {  # in every response

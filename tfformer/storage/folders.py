@@ -13,13 +13,14 @@ import functools
 import re
 import secrets
 import tempfile
+import threading
 from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from tfformer.storage.timeouts import within
 from tfformer.storage.whole_files import locked, temporary_folder
 
 T = TypeVar("T")
@@ -276,3 +277,27 @@ def _version(file: Path) -> Version:
 def _reason(error: Exception) -> str:
     """Return an error's text in one line."""
     return " ".join(str(error).split()) or type(error).__name__
+
+
+def within(seconds: float, operation: Callable[[], T], refusal: str) -> T:
+    """Call `operation`, which may block forever, with a timeout.
+
+    It runs in a thread, which is abandoned at the timeout and ends with the process. `refusal` is
+    the message of the TimeoutError.
+
+    Example:
+        >>> within(5, lambda: 2 + 2, "2 + 2 has taken 5 seconds")
+        4
+    """
+    outcome: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(operation())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    if not wait([outcome], seconds).done:
+        raise TimeoutError(refusal)
+    return outcome.result()

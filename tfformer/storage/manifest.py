@@ -8,8 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tfformer.storage.run_folders import MANIFEST
-from tfformer.storage.small_files import digest_of_values
-from tfformer.storage.whole_files import check_regular, file_digest, write_text
+from tfformer.storage.whole_files import check_regular, digest_of_values, file_digest, write_text
 
 MANIFEST_DIGEST = "manifest_digest"  # SHA-256 of all other keys
 REMEDY = "copy the whole exported folder again, or export the run again"

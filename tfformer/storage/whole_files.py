@@ -1,4 +1,4 @@
-"""Write files and folders atomically.
+"""Write files and folders atomically, and read small files, which may be damaged.
 
 Each file is first written under a temporary name in the same folder. The name contains the machine,
 the process and a random part: `.tfformer-MACHINE-PROCESS-RANDOM-NAME`. So two processes that write
@@ -9,6 +9,7 @@ of a killed process can be distinguished from files that are still being written
 import fcntl
 import hashlib
 import io
+import json
 import os
 import platform
 import re
@@ -21,6 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+MAX_BYTES = 65_536  # of a file to read, thirty times the package's largest recipe
 KEPT_OF_NAME = 40  # characters of the final name in the temporary name, whose length is limited
 SEAL = re.compile(rb"\ntfformer (?P<note>[0-9a-f ]{0,256}) sha256 (?P<digest>[0-9a-f]{64})\n\Z")
 SEAL_BYTES = 400  # the longest seal is shorter
@@ -361,3 +363,34 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def read_text(path: Path) -> str:
+    """Read a regular UTF-8 file of at most `MAX_BYTES` bytes; other files raise ValueError."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError(f"{path} is not a regular file; use a regular file")
+    with path.open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ValueError(
+            f"{path} has more than {MAX_BYTES:,} bytes; check that it is the right file"
+        )
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is not UTF-8 at byte {error.start + 1}; save it as UTF-8 text"
+        ) from None
+
+
+def parse_json(text: str) -> object:
+    """Parse JSON; raise ValueError for any text that is not JSON."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("collections are nested too deeply") from None
+
+
+def digest_of_values(values: object) -> str:
+    """Return the SHA-256 of plain JSON values, independent of the order of keys."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from reprlib import repr as shown
 from typing import Any
 
-from tfformer.storage.small_files import parse_json
+from tfformer.storage.whole_files import parse_json
 
 Facts = Mapping[str, Any]  # name -> value that must be equal in all workers
 

@@ -24,13 +24,17 @@ from tfformer.run_directory import (
     new_model,
 )
 from tfformer.runtime.devices import has_gpu
-from tfformer.training.callbacks import HistoryAndResume, LinePerMinute, StepCounter, StopOnNaN
-from tfformer.training.devices import describe
+from tfformer.training.callbacks import (
+    HistoryAndResume,
+    LinePerMinute,
+    StepCounter,
+    StopOnNaN,
+    Validation,
+)
 from tfformer.training.history import History, is_over, result_of
 from tfformer.training.optimizer import CaseSharing, new_optimizer
-from tfformer.training.start import Start, start_of
+from tfformer.training.start import Start, describe, start_of
 from tfformer.training.training_data import Report, TrainingData
-from tfformer.training.validation import Validation
 from tfformer.training.workers import Workers, workers_of
 
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tfformer.export.format import Format, check_choice, check_installed, with_search
-from tfformer.export.parity import Question
 from tfformer.runtime.steps import Steps
 
 if TYPE_CHECKING:
     from tfformer.config import DecodingConfig
+    from tfformer.export.parity import Question
     from tfformer.inference.text_model import TextModel
     from tfformer.run_directory import Run
 
 FILE = "model.tflite"
 QUANTIZATIONS = ("none", "int8", "float16")
+MEASURED = 1_000  # sentence pairs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,12 +52,10 @@ class LiteRT(Format):
         return with_search(of_run, self.beam_size, self.length_penalty)
 
     def prepare(self, run: Run, step: Steps) -> None:
-        from tfformer.export.litert import quantization_cost
-
         run.check_architecture("encoder-decoder")
         check_installed("ai_edge_litert", "LiteRT", "litert")
         if self.quantize != "none" and run.config.data.valid:
-            quantization_cost.validation_text(run)
+            _validation_text(run)
 
     def write(self, folder: Path, model: TextModel) -> None:
         from tfformer.export.litert import writer
@@ -74,7 +75,7 @@ class LiteRT(Format):
         }
 
     def questions(self, model: TextModel, samples: Sequence[str]) -> list[Question]:
-        from tfformer.export.questions import beam, greedy
+        from tfformer.export.parity import beam, greedy
 
         asked = [greedy("translate", model, samples)]
         if self.beam_size > 1:
@@ -87,8 +88,52 @@ class LiteRT(Format):
             super().check(measured)
 
     def measured(self, folder: Path, run: Run, model: TextModel, step: Steps) -> dict[str, Any]:
-        from tfformer.export.litert import quantization_cost
+        """Return `bleu`, the cost of quantised weights: greedy BLEU of run and file, and the loss.
 
+        Without a validation text in the run's recipe, it warns and returns an empty dictionary.
+        """
         if self.quantize == "none":
             return {}
-        return quantization_cost.measured(folder, run, model, self.quantize, step)
+        if not run.config.data.valid:
+            warnings.warn(
+                f"the recipe of {run.path} names no validation text, so the BLEU cost of "
+                f"--quantize {self.quantize} is not measured",
+                stacklevel=2,
+            )
+            return {}
+        from tfformer.engines.engine import GREEDY
+        from tfformer.export.parity import ask, best_translations, read_greedy
+        from tfformer.inference.evaluation import scores
+
+        with step("measuring BLEU on the validation text"):
+            sources, references = _validation_text(run)
+            of_run = [text for text, _ in best_translations(model, sources, beam_size=1)]
+            [[answer]] = ask(folder, [(GREEDY, {"text": sources})])
+            of_file = [text for text, _ in read_greedy(answer)]
+            before, after = scores(of_run, references), scores(of_file, references)
+        figures = {
+            "sentences": len(sources),
+            "run": before["bleu"],
+            "exported": after["bleu"],
+            "loss": float(before["bleu"]) - float(after["bleu"]),
+            "signature": before["signature"],
+        }
+        return {"bleu": figures}
+
+
+def _validation_text(run: Run) -> tuple[list[str], list[str]]:
+    """Return up to `MEASURED` sources and their references; OSError if they cannot be read."""
+    from tfformer.data.sources import read_pairs
+
+    data = run.config.data
+    languages = (data.languages[0], data.languages[1]) if data.languages else None
+    try:
+        pairs = read_pairs(data.valid, folder=data.folder, languages=languages, split="validation")
+        sources, references = zip(*itertools.islice(pairs, MEASURED), strict=True)
+    except OSError as error:
+        raise OSError(
+            "quantised weights are measured on the run's validation text, which cannot be read "
+            f"({error}); run the export in the folder where the run was trained, or use --quantize "
+            "none"
+        ) from error
+    return list(sources), list(references)

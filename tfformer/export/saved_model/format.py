@@ -1,4 +1,4 @@
-"""SavedModel: its options, and the questions that check it."""
+"""SavedModel: its options."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tfformer.export.format import Format, check_choice, with_search
-from tfformer.export.parity import Question
 from tfformer.runtime.steps import Steps
 
 if TYPE_CHECKING:
     from tfformer.config import DecodingConfig
+    from tfformer.export.parity import Question
     from tfformer.inference.text_model import TextModel
     from tfformer.run_directory import Run
 
@@ -72,9 +72,9 @@ class SavedModel(Format):
         }
 
     def questions(self, model: TextModel, samples: Sequence[str]) -> list[Question]:
-        from tfformer.export.saved_model import questions
+        from tfformer.export.saved_model.signatures import questions_of
 
-        asked = questions.of_model(model, samples)
+        asked = questions_of(model, samples)
         return asked if self.with_text else asked[:1]
 
     def check(self, measured: Mapping[str, Mapping[str, Any]]) -> None:

@@ -8,11 +8,10 @@ from fastapi import APIRouter
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from tfformer.engines.engine import BEAM, GREEDY
-from tfformer.serving.apis.fields import described, fields_of
+from tfformer.serving.apis.fields import Served, State, described, fields_of
 from tfformer.serving.apis.libretranslate import find_direction
 from tfformer.serving.errors import DeeplError, RequestError
 from tfformer.serving.languages import language_name
-from tfformer.serving.state import Served, State
 from tfformer.serving.translations import in_order
 
 MAX_TEXTS = 50  # per request, DeepL's limit

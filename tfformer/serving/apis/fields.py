@@ -1,7 +1,10 @@
-"""The fields of a request, which clients send as JSON, as a form or in the query string."""
+"""The parameters of handlers: the server's state, and the fields of a request.
 
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, TypeVar
+Clients send the fields as JSON, as a form or in the query string.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl
 
 from fastapi import Depends, Request
@@ -11,7 +14,11 @@ from starlette.exceptions import HTTPException
 from starlette.types import Message
 
 from tfformer.serving.errors import RequestError, validation_reason
-from tfformer.serving.state import Served
+from tfformer.serving.languages import Directions
+from tfformer.serving.request_queue import RequestQueue
+from tfformer.serving.security import ApiKeys
+from tfformer.serving.served_models import ServedModels
+from tfformer.serving.translations import Translations
 
 MAX_BYTES = 2 * 2**20  # in the body of a request
 MAX_FIELDS = 1_000  # fields in a form
@@ -20,6 +27,25 @@ FORM = "application/x-www-form-urlencoded"
 FORM_IN_PARTS = "multipart/form-data"
 
 Fields = TypeVar("Fields", bound=BaseModel)
+
+
+class State:
+    """The data that requests share."""
+
+    def __init__(self, models: ServedModels, keys: Collection[str] = ()) -> None:
+        self.models = models
+        self.queue = RequestQueue()
+        self.keys = ApiKeys(keys)
+        self.directions = Directions(models)
+        self.translations = Translations(self.queue)
+        self.characters = 0
+
+
+async def _state(request: Request) -> State:
+    return request.app.state.serving
+
+
+Served = Annotated[State, Depends(_state)]  # a parameter of a handler
 
 
 def fields_of(model: type[Fields]) -> Any:

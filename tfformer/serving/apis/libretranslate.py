@@ -5,11 +5,10 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from tfformer.serving.apis.fields import MAX_BYTES, fields_of
+from tfformer.serving.apis.fields import MAX_BYTES, Served, State, fields_of
 from tfformer.serving.apis.fields import described as described_body
 from tfformer.serving.errors import Error, RequestError
 from tfformer.serving.languages import AUTO, Detected, Direction, language_name
-from tfformer.serving.state import Served, State
 from tfformer.serving.translations import in_order
 
 MAX_ALTERNATIVES = 10

@@ -11,11 +11,10 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 from starlette.types import Receive, Scope, Send
 
-from tfformer.serving.apis.fields import described, fields_of
+from tfformer.serving.apis.fields import Served, State, described, fields_of
 from tfformer.serving.apis.libretranslate import REFUSALS, find_direction
 from tfformer.serving.errors import MISTAKE, Error, RequestError
 from tfformer.serving.languages import AUTO, Direction, Directions
-from tfformer.serving.state import Served, State
 from tfformer.serving.translations import Piece
 
 READ_SECONDS = 30  # timeout for a client to read an event

@@ -12,11 +12,10 @@ from pydantic import BaseModel, Field
 
 from tfformer.engines import Signature, TensorSpec
 from tfformer.engines.engine import Arrays
-from tfformer.serving.apis.fields import read_body, read_object
+from tfformer.serving.apis.fields import Served, read_body, read_object
 from tfformer.serving.errors import Error, RequestError, check_name
 from tfformer.serving.request_queue import MAX_SENTENCES
 from tfformer.serving.served_models import DEFAULT_SIGNATURE, ServedModel, signature_of
-from tfformer.serving.state import Served
 
 Read = Callable[[list[Any]], np.ndarray]  # the innermost lists of a request -> an array of rank 1
 

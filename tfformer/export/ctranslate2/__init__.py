@@ -1,1 +1,0 @@
-"""The CTranslate2 format."""
