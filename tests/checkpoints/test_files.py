@@ -313,18 +313,20 @@ def test_a_tensor_of_marian_without_axes_is_refused(tmp_path, ending):
 
 
 @pytest.mark.parametrize(
-    ("shape", "message"),
+    ("kind", "shape", "message"),
     [
-        ((1,) * 9, "a tensor has 9 axes"),
-        ((0,), r"x has the impossible shape \(0,\)"),
-        ((3,), r"x has fewer numbers than its shape \(3,\) needs"),
+        (0x0404, (1,) * 9, "a tensor has 9 axes"),
+        (0x0404, (0,), r"x has the impossible shape \(0,\)"),
+        (0x0404, (3,), r"x has fewer numbers than its shape \(3,\) needs"),
+        (0x4101, (3,), r"x is stored as an int8 matrix, but has the shape \(3,\); a matrix has"),
+        (0x4101, (2, 3), r"x has fewer numbers than its shape \(2, 3\) needs"),
     ],
 )
-def test_a_tensor_of_another_shape_than_its_numbers_is_refused(tmp_path, shape, message):
+def test_a_tensor_of_another_shape_than_its_numbers_is_refused(tmp_path, kind, shape, message):
     """Of marian's binary.cpp: headers of four numbers, then names, shapes, a gap and the data."""
     path = tmp_path / "model.bin"
-    float32, two_numbers = 0x0404, bytes(8)
-    header = struct.pack("<4Q", 2, float32, len(shape), len(two_numbers))
+    two_numbers = bytes(8)
+    header = struct.pack("<4Q", 2, kind, len(shape), len(two_numbers))
     counts = struct.pack("<2Q", 1, 1)
     path.write_bytes(
         counts + header + b"x\0" + struct.pack(f"<{len(shape)}iQ", *shape, 0) + two_numbers

@@ -23,7 +23,7 @@ from support.marian_checkpoints import (
     put,
 )
 
-from tfformer.checkpoints.foreign_order import in_halves
+from tfformer.checkpoints.foreign_order import with_sines_first
 from tfformer.checkpoints.hugging_face import writer as hugging_face_writer
 from tfformer.checkpoints.import_model import import_model
 from tfformer.checkpoints.marian import files as marian_files
@@ -560,6 +560,6 @@ def test_a_model_whose_sines_and_cosines_take_turns_is_the_same_in_halves():
         tie_embeddings="none",
         dialect={"output_bias": True, "position_layout": "halves"},
     )
-    put(other, in_halves(take(model)))
+    put(other, with_sines_first(take(model)))
     inputs = {"source": np.array([[5, 7, 3]]), "target": np.array([[2, 9, 8, 4]])}
     np.testing.assert_allclose(other(inputs), model(inputs), atol=1e-5)

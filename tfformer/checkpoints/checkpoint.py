@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfformer.checkpoints.vocabulary import RowOrder
-from tfformer.checkpoints.weight_names import OUTPUT_BIAS, TABLES, Place, Table, shapes
+from tfformer.checkpoints.weight_names import OUTPUT_BIAS, TABLES, TokenTable, WeightName, shapes
 from tfformer.config import DecodingConfig, ModelConfig
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -74,10 +74,10 @@ NO_CHOICES = Choices()
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """One side's tokens, in the foreign order."""
+    """The tokens of the source or the target, in the foreign order."""
 
     pieces: list[str]  # the token of each foreign id
-    model: bytes  # the bytes of the SentencePiece model for this side
+    model: bytes  # the bytes of the SentencePiece model
     order: RowOrder  # how the rows are ordered in this package
     prefix: str | None = None  # the language token that begins every sentence, or None
     languages: Sequence[str] = ()  # the tokens of all languages that may be the prefix
@@ -88,16 +88,16 @@ class Checkpoint:
     """Everything that a run directory needs."""
 
     model: ModelConfig  # the architecture
-    # Place -> array; kernels as (inputs, outputs), tables in the foreign order
-    tensors: dict[Place, np.ndarray]
+    # Weight -> array; kernels as (inputs, outputs), tables in the foreign order
+    tensors: dict[WeightName, np.ndarray]
     source: Vocabulary  # the source's vocabulary
     target: Vocabulary  # the target's vocabulary; the source's object if both are the same
-    shares_vocabulary: bool  # whether both sides have the same tokens with the same ids
+    shares_vocabulary: bool  # whether source and target have the same tokens with the same ids
     decoding: DecodingConfig  # the search
     max_length: int  # the longest source, in tokens with the end
     languages: list[str] | None  # source and target, if the checkpoint names them
     family: str  # "hugging_face", "marian" or "m2m100"
-    names: Mapping[Place, str]  # place -> the foreign name, for messages
+    names: Mapping[WeightName, str]  # weight -> the foreign name, for messages
     # What is needed to write the checkpoint again: the foreign configuration, plain JSON
     details: dict[str, Any] = field(default_factory=dict)
     rewrites: Rewrites = ()  # the rewrites applied before SentencePiece
@@ -108,20 +108,20 @@ class Checkpoint:
 def check_tensors(checkpoint: Checkpoint) -> None:
     """Raise ValueError unless every tensor is present with the right shape; values are not read."""
     names = checkpoint.names
-    wanted: dict[Place, tuple[int, ...]] = dict(shapes(checkpoint.model).items())
+    wanted: dict[WeightName, tuple[int, ...]] = dict(shapes(checkpoint.model).items())
     wanted.update(table_shapes(checkpoint).items())
-    for place, shape in wanted.items():
-        tensor = checkpoint.tensors.get(place)
+    for weight, shape in wanted.items():
+        tensor = checkpoint.tensors.get(weight)
         if tensor is None:
-            raise ValueError(f"the tensor {names[place]} is missing; copy the checkpoint again")
+            raise ValueError(f"the tensor {names[weight]} is missing; copy the checkpoint again")
         if tensor.dtype.name not in FLOAT_DTYPES:
             raise ValueError(
-                f"the tensor {names[place]} has dtype {tensor.dtype}, which is not floating point; "
-                "use a float checkpoint"
+                f"the tensor {names[weight]} has dtype {tensor.dtype}, which is not floating "
+                "point; use a float checkpoint"
             )
         if tensor.shape != shape:
             raise ValueError(
-                f"the tensor {names[place]} has the shape {tensor.shape}, but the configuration "
+                f"the tensor {names[weight]} has the shape {tensor.shape}, but the configuration "
                 f"makes it {shape}, inputs before outputs"
             )
 
@@ -135,7 +135,7 @@ def check_finite(tensor: np.ndarray, name: str) -> None:
         )
 
 
-def table_shapes(checkpoint: Checkpoint) -> dict[Table, tuple[int, ...]]:
+def table_shapes(checkpoint: Checkpoint) -> dict[TokenTable, tuple[int, ...]]:
     """Return the foreign shapes of the model's tables: (rows, d_model), of the bias (rows,)."""
     sizes = {
         "source": checkpoint.source.order.foreign_size,
@@ -144,5 +144,7 @@ def table_shapes(checkpoint: Checkpoint) -> dict[Table, tuple[int, ...]]:
     }
     d_model = checkpoint.model.d_model
     tables = TABLES[checkpoint.model.tie_embeddings]
-    shapes: dict[Table, tuple[int, ...]] = {table: (sizes[table.side], d_model) for table in tables}
+    shapes: dict[TokenTable, tuple[int, ...]] = {
+        table: (sizes[table.name], d_model) for table in tables
+    }
     return shapes | {OUTPUT_BIAS: (sizes["output"],)}

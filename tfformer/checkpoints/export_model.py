@@ -16,7 +16,7 @@ from tfformer.checkpoints.hugging_face import writer as hugging_face_writer
 from tfformer.checkpoints.marian import reader as marian
 from tfformer.checkpoints.marian import writer as marian_writer
 from tfformer.checkpoints.provenance import imported_from, read_record
-from tfformer.checkpoints.weight_names import Place
+from tfformer.checkpoints.weight_names import WeightName
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
 from tfformer.runtime.steps import Steps
@@ -93,8 +93,10 @@ def _read_back(folder: Path, run: Run, name: str) -> Checkpoint:
     return hugging_face.read(folder, Choices(source_language=source, target_language=target))
 
 
-def _check_tensors(wanted: Mapping[Place, np.ndarray], stored: Mapping[Place, np.ndarray]) -> None:
+def _check_tensors(
+    wanted: Mapping[WeightName, np.ndarray], stored: Mapping[WeightName, np.ndarray]
+) -> None:
     """Raise ValueError if a value in the written file differs."""
-    for place, tensor in wanted.items():
-        if stored[place].dtype != tensor.dtype or not np.array_equal(stored[place], tensor):
-            raise ValueError(f"{place} was not written correctly; the export was discarded")
+    for weight, tensor in wanted.items():
+        if stored[weight].dtype != tensor.dtype or not np.array_equal(stored[weight], tensor):
+            raise ValueError(f"{weight} was not written correctly; the export was discarded")

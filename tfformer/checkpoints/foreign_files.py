@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-HALF = re.compile(r"\\u[dD][89a-fA-F]")  # half of a surrogate pair
+SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 MAX_JSON_BYTES = 256 * 1024**2  # a vocabulary of two million pieces takes 60 MB
 MAX_ZIP_BYTES = 32 * 1024**3  # all files together; the largest OPUS models take 4 GB
 MAX_ZIP_FILES = 1_000
@@ -110,7 +110,7 @@ def read_object(path: Path) -> dict[str, Any]:
     try:
         text = path.read_bytes().decode("utf-8")
         values = json.loads(text, object_pairs_hook=_without_doubles)
-        if HALF.search(text):
+        if SURROGATE.search(text):
             json.dumps(values, ensure_ascii=False).encode("utf-8")  # fails for a lone surrogate
     except (ValueError, RecursionError) as error:  # or an integer has too many digits
         reason = str(error).splitlines()[0][:100]

@@ -13,10 +13,10 @@ from tfformer.checkpoints.weight_names import (
     OUTPUT_BIAS,
     SOURCE,
     TARGET,
-    Place,
-    Table,
-    place_name,
+    TokenTable,
+    WeightName,
     take,
+    weight_path,
 )
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
@@ -32,7 +32,7 @@ class Foreign:
     imported.json; empty for a run that was trained here.
     """
 
-    tensors: dict[Place, np.ndarray]
+    tensors: dict[WeightName, np.ndarray]
     source: Vocabulary
     target: Vocabulary
     shares_vocabulary: bool
@@ -48,52 +48,55 @@ def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
     """
     record = read_record(run)
     sizes = [len(record.get(name, {}).get("pieces", ())) for name in ("source", "target")]
-    places = with_pad, min(sizes)  # Transformers uses one padding id for both sides
-    sides = [_side(run, record, name, *places) for name in ("source", "target")]
-    shared = sides[0].pieces == sides[1].pieces
-    if with_pad and _begins_with_its_own(model, sides[1].order):
+    pad = min(sizes)  # Transformers uses one padding id for both vocabularies
+    source = _foreign_vocabulary(run, record, "source", with_pad, pad)
+    target = _foreign_vocabulary(run, record, "target", with_pad, pad)
+    shared = source.pieces == target.pieces
+    if with_pad and _has_start_vector(model, target.order):
         (token,) = run.tokenizers.target.pieces([START_ID])
-        sides[1] = _with_start(sides[1], token)
-        sides[0] = _with_start(sides[0], token) if shared else sides[0]
+        target = _with_start(target, token)
+        source = _with_start(source, token) if shared else source
     tensors = take(model)
     if run.config.model.dialect.zero_start:
         table = TARGET if TARGET in tensors else SOURCE
         tensors[table] = model.target_embedding.table()
     if run.config.model.dialect.position_layout == "interleaved":
-        tensors = in_halves(tensors)
+        tensors = with_sines_first(tensors)
     if OUTPUT_BIAS not in tensors:
-        tensors[OUTPUT_BIAS] = np.zeros(len(sides[1].order.rows), np.float32)
-    _set_bias_of_padding(tensors[OUTPUT_BIAS], record, sides[1].order)
-    for place, tensor in tensors.items():
-        if isinstance(place, Table):
-            side = sides[0] if place == SOURCE else sides[1]
-            tensors[place] = side.order.give_back(tensor)
+        tensors[OUTPUT_BIAS] = np.zeros(len(target.order.rows), np.float32)
+    _set_bias_of_padding(tensors[OUTPUT_BIAS], record, target.order)
+    for weight, tensor in tensors.items():
+        if isinstance(weight, TokenTable):
+            order = source.order if weight == SOURCE else target.order
+            tensors[weight] = order.give_back(tensor)
     tensors = _in_first_dtype(tensors, record)
-    return Foreign(tensors, sides[0], sides[1], shared, record)
+    return Foreign(tensors, source, target, shared, record)
 
 
-def in_halves(tensors: dict[Place, np.ndarray]) -> dict[Place, np.ndarray]:
+def with_sines_first(tensors: dict[WeightName, np.ndarray]) -> dict[WeightName, np.ndarray]:
     """Return the tensors of an equivalent model with all sines before all cosines.
 
     Only the positional encodings fix the order of the d_model dimensions, so permuting the rows or
     columns of every matrix gives an equivalent model.
     """
-    halves: dict[Place, np.ndarray] = {}
-    for place, tensor in tensors.items():
-        if isinstance(place, Table):
-            has_outputs, has_inputs = place != OUTPUT_BIAS, False
+    permuted: dict[WeightName, np.ndarray] = {}
+    for weight, tensor in tensors.items():
+        if isinstance(weight, TokenTable):
+            has_outputs, has_inputs = weight != OUTPUT_BIAS, False
         else:
-            has_outputs = place.part in ("output", "outer", "norm", "candidate", "forget")
-            has_inputs = place.kind == "kernel" and place.part not in ("output", "outer")
+            has_outputs = weight.projection in ("output", "outer", "norm", "candidate", "forget")
+            has_inputs = weight.kind == "kernel" and weight.projection not in ("output", "outer")
         if has_outputs:
             tensor = np.concatenate([tensor[..., 0::2], tensor[..., 1::2]], axis=-1)
         if has_inputs:
             tensor = np.concatenate([tensor[0::2], tensor[1::2]])
-        halves[place] = tensor
-    return halves
+        permuted[weight] = tensor
+    return permuted
 
 
-def _side(run: Run, record: dict[str, Any], name: str, with_pad: bool, index: int) -> Vocabulary:
+def _foreign_vocabulary(
+    run: Run, record: dict[str, Any], name: str, with_pad: bool, index: int
+) -> Vocabulary:
     tokenizer = getattr(run.tokenizers, name)
     if not record:
         pieces = tokenizer.pieces(range(tokenizer.vocab_size))
@@ -122,7 +125,7 @@ def _vocabulary(pieces: list[str], rows: Sequence[int | None], model: bytes) -> 
     return Vocabulary(pieces, model, RowOrder(tuple(rows), len(pieces)))
 
 
-def _begins_with_its_own(model: Transformer, order: RowOrder) -> bool:
+def _has_start_vector(model: Transformer, order: RowOrder) -> bool:
     """Whether the start vector differs from the vector of the foreign start token."""
     table = model.target_embedding.table()
     start = order.rows[START_ID]
@@ -130,11 +133,11 @@ def _begins_with_its_own(model: Transformer, order: RowOrder) -> bool:
     return bool(np.any(table[same] != table[START_ID]))
 
 
-def _with_start(side: Vocabulary, token: str) -> Vocabulary:
-    """Return a side with a row for the start token added at the end."""
-    rows = list(side.order.rows)
-    rows[START_ID] = len(side.pieces)
-    return _vocabulary([*side.pieces, token], rows, side.model)
+def _with_start(vocabulary: Vocabulary, token: str) -> Vocabulary:
+    """Return a vocabulary with a row for the start token added at the end."""
+    rows = list(vocabulary.order.rows)
+    rows[START_ID] = len(vocabulary.pieces)
+    return _vocabulary([*vocabulary.pieces, token], rows, vocabulary.model)
 
 
 def _set_bias_of_padding(bias: np.ndarray, record: dict[str, Any], order: RowOrder) -> None:
@@ -144,28 +147,28 @@ def _set_bias_of_padding(bias: np.ndarray, record: dict[str, Any], order: RowOrd
     """
     if record:
         pad = order.rows[PAD_ID]
-        places = [here for here in (PAD_ID, START_ID) if order.rows[here] == pad]
-        bias[places] = record.get("pad_bias") or 0.0
+        ids = [here for here in (PAD_ID, START_ID) if order.rows[here] == pad]
+        bias[ids] = record.get("pad_bias") or 0.0
 
 
 def _in_first_dtype(
-    tensors: dict[Place, np.ndarray], record: dict[str, Any]
-) -> dict[Place, np.ndarray]:
+    tensors: dict[WeightName, np.ndarray], record: dict[str, Any]
+) -> dict[WeightName, np.ndarray]:
     """Return the tensors in float16 if they were imported in float16.
 
     If any of them has changed since, all are returned in their current dtype.
     """
-    half = record.get("half", ())
+    float16 = record.get("half", ())
     narrow = {
-        place: tensor.astype(np.float16)
-        for place, tensor in tensors.items()
-        if place_name(place) in half
+        weight: tensor.astype(np.float16)
+        for weight, tensor in tensors.items()
+        if weight_path(weight) in float16
     }
-    unchanged = all(np.array_equal(found, tensors[place]) for place, found in narrow.items())
+    unchanged = all(np.array_equal(tensor, tensors[weight]) for weight, tensor in narrow.items())
     return tensors | narrow if unchanged else tensors
 
 
-def special_ids(side: Vocabulary) -> dict[str, int | None]:
+def special_ids(vocabulary: Vocabulary) -> dict[str, int | None]:
     """Return the foreign ids of "pad", "unknown", "start" and "end"; None for a missing one."""
     names = {"pad": PAD_ID, "unknown": UNKNOWN_ID, "start": START_ID, "end": END_ID}
-    return {name: side.order.rows[number] for name, number in names.items()}
+    return {name: vocabulary.order.rows[number] for name, number in names.items()}

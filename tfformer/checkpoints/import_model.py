@@ -82,7 +82,7 @@ def checkpoint_at(
     """
     choices.check()
     _check_run_dir(Path(run_dir))
-    folder = _found(path, revision)
+    folder = _folder_or_zip(path, revision)
     if not is_zip(folder):
         yield _read(folder, folder, choices)
         return
@@ -104,7 +104,7 @@ def _check_run_dir(run_dir: Path) -> None:
         )
 
 
-def _found(model: str | Path, revision: str | None) -> Path:
+def _folder_or_zip(model: str | Path, revision: str | None) -> Path:
     """Return the folder or zip of a model; download it if the name is of a model on the hub."""
     if is_hub_name(model):
         return fetch_model(str(model), revision)

@@ -19,10 +19,10 @@ from tfformer.checkpoints.tensor_files import release
 from tfformer.checkpoints.weight_names import (
     OUTPUT_BIAS,
     SOURCE,
-    Place,
-    Table,
-    place_name,
+    TokenTable,
+    WeightName,
     variables,
+    weight_path,
 )
 from tfformer.config import Config, ModelConfig
 from tfformer.data.piece_tokenizer import PieceTokenizer
@@ -68,7 +68,7 @@ def _write(run_path: Path, checkpoint: Checkpoint) -> None:
     run = Run.create(run_path, config, tokenizers)
     record = _record(checkpoint)
     run.save_weights(
-        StreamedWeights(config.model, tokenizers, lambda place: _in_our_order(checkpoint, place))
+        StreamedWeights(config.model, tokenizers, lambda weight: _in_our_order(checkpoint, weight))
     )
     write_record(run, record)
     run.finish({"imported": checkpoint.family})
@@ -80,15 +80,15 @@ def _tokenizer(vocabulary: Vocabulary, rewrites: Rewrites) -> PieceTokenizer:
     return PieceTokenizer(vocabulary.model, pieces, vocabulary.prefix, rewrites, languages)
 
 
-def _in_our_order(checkpoint: Checkpoint, place: Place) -> np.ndarray:
-    tensor = checkpoint.tensors.pop(place)  # frees its memory once it is written
-    check_finite(tensor, checkpoint.names[place])
+def _in_our_order(checkpoint: Checkpoint, weight: WeightName) -> np.ndarray:
+    tensor = checkpoint.tensors.pop(weight)  # frees its memory once it is written
+    check_finite(tensor, checkpoint.names[weight])
     release(tensor)
-    if not isinstance(place, Table):
+    if not isinstance(weight, TokenTable):
         return tensor.astype(np.float32)
-    side = checkpoint.source if place == SOURCE else checkpoint.target
-    ordered = side.order.bring_in(tensor)
-    if place == OUTPUT_BIAS:
+    vocabulary = checkpoint.source if weight == SOURCE else checkpoint.target
+    ordered = vocabulary.order.bring_in(tensor)
+    if weight == OUTPUT_BIAS:
         ordered[[PAD_ID, START_ID]] = NEVER
     return ordered
 
@@ -96,11 +96,11 @@ def _in_our_order(checkpoint: Checkpoint, place: Place) -> np.ndarray:
 def _record(checkpoint: Checkpoint) -> dict[str, Any]:
     pad = checkpoint.target.order.rows[PAD_ID]
     bias = checkpoint.tensors[OUTPUT_BIAS]
-    places = checkpoint.tensors.items()
+    tensors = checkpoint.tensors.items()
     return {
         "family": checkpoint.family,
         **checkpoint.provenance,
-        "half": [place_name(place) for place, tensor in places if tensor.dtype == np.float16],
+        "half": [weight_path(weight) for weight, tensor in tensors if tensor.dtype == np.float16],
         "pad_bias": None if pad is None else float(bias[pad]),
         "source": _described(checkpoint.source),
         "target": _described(checkpoint.target),
@@ -117,14 +117,14 @@ class StreamedWeights:
     """Writes the weights of a model one variable at a time, without building the model.
 
     The names in a weights file are Keras' choice, so they are read from the file of a model with
-    the same depth but tiny dimensions. `tensor_of` is called once for each place.
+    the same depth but tiny dimensions. `tensor_of` is called once for each weight.
     """
 
     def __init__(
         self,
         config: ModelConfig,
         tokenizers: Tokenizers,
-        tensor_of: Callable[[Place], np.ndarray],
+        tensor_of: Callable[[WeightName], np.ndarray],
     ) -> None:
         dialect = config.dialect.replace(num_decoder_heads=1, decoder_d_ff=1)
         self._narrow = config.replace(d_model=2, num_heads=1, d_ff=1, dialect=dialect)
@@ -135,10 +135,10 @@ class StreamedWeights:
         """Write the file that Keras would write; its name ends in `.weights.h5`."""
         model = new_model(self._narrow, self._tokenizers)
         assert isinstance(model, Transformer)
-        places = []
+        contents = []
         for number, (variable, joined) in enumerate(variables(model)):
             variable.assign(np.full(variable.shape, number))
-            places.append(joined)
+            contents.append(joined)
         pattern = _NamedBytes()
         model.save_weights(pattern)
         with h5py.File(pattern) as names, h5py.File(filepath, "w") as file:
@@ -147,13 +147,13 @@ class StreamedWeights:
                 if isinstance(item, h5py.Group):
                     file.create_group(name).attrs.update(item.attrs)
                 else:
-                    file[name] = self._array(places[int(item[(0,) * item.ndim])])
+                    file[name] = self._array(contents[int(item[(0,) * item.ndim])])
 
             names.visititems(write)
 
-    def _array(self, places: tuple[Place, ...]) -> np.ndarray:
-        parts = [self._tensor_of(place) for place in places]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
+    def _array(self, weights: tuple[WeightName, ...]) -> np.ndarray:
+        tensors = [self._tensor_of(weight) for weight in weights]
+        return tensors[0] if len(tensors) == 1 else np.concatenate(tensors, axis=-1)
 
 
 class _NamedBytes(BytesIO):

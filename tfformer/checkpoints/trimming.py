@@ -16,7 +16,7 @@ from sentencepiece import sentencepiece_model_pb2
 
 from tfformer.checkpoints.checkpoint import Checkpoint, Rewrites, Vocabulary
 from tfformer.checkpoints.vocabulary import SPECIAL, RowOrder, renumbered
-from tfformer.checkpoints.weight_names import SOURCE, Table
+from tfformer.checkpoints.weight_names import SOURCE, TokenTable
 from tfformer.config import ModelConfig
 from tfformer.data.piece_tokenizer import CODE
 from tfformer.data.sources import read_lines
@@ -36,19 +36,20 @@ def trim(checkpoint: Checkpoint, text: str) -> Checkpoint:
     kept. The sizes and the coverage are recorded in the provenance under "trimmed". It raises
     ValueError if the text is empty, or if less than `COVERAGE` of its pieces are in the vocabulary.
     """
-    sides = [checkpoint.source, checkpoint.target]
-    needed, coverage = _needed_pieces(sides, checkpoint.rewrites, text)
+    vocabularies = [checkpoint.source, checkpoint.target]
+    needed, coverage = _needed_pieces(vocabularies, checkpoint.rewrites, text)
     if coverage < COVERAGE:
         raise ValueError(
             f"the vocabulary contains {coverage:.1%} of the pieces of {text}, but --trim needs "
             f"{COVERAGE:.0%}; use a text in the languages of the model"
         )
     if checkpoint.shares_vocabulary:
-        kept = _closed(needed[0] | needed[1], sides)
-        source, target = (_cut(side, kept) for side in sides)
+        kept = _closed(needed[0] | needed[1], vocabularies)
+        source, target = (_cut(vocabulary, kept) for vocabulary in vocabularies)
     else:
         source, target = (
-            _cut(side, _closed(own, [side])) for side, own in zip(sides, needed, strict=True)
+            _cut(vocabulary, _closed(pieces, [vocabulary]))
+            for vocabulary, pieces in zip(vocabularies, needed, strict=True)
         )
     if checkpoint.target is checkpoint.source:
         target = source
@@ -75,14 +76,16 @@ def _with_ids(model: ModelConfig, before: RowOrder, after: RowOrder) -> ModelCon
 
 
 def _needed_pieces(
-    sides: list[Vocabulary], rewrites: Rewrites, text: str
+    vocabularies: list[Vocabulary], rewrites: Rewrites, text: str
 ) -> tuple[list[set[str]], float]:
-    """Return the pieces of a text on each side, and the share of known pieces.
+    """Return the pieces of a text in each vocabulary, and the share of known pieces.
 
-    The text is in both languages, so for each line the side with more known pieces counts.
+    The text is in both languages, so for each line the vocabulary with more known pieces counts.
     """
-    processors = [parse_sentencepiece(side.model, "the tokenizer") for side in sides]
-    known = [set(side.pieces) for side in sides]
+    processors = [
+        parse_sentencepiece(vocabulary.model, "the tokenizer") for vocabulary in vocabularies
+    ]
+    known = [set(vocabulary.pieces) for vocabulary in vocabularies]
     needed: list[set[str]] = [set(), set()]
     total = unknown = 0
     for lines in _chunks(read_lines(text)):
@@ -91,9 +94,9 @@ def _needed_pieces(
         rows = [processor.encode(lines, out_type=str) for processor in processors]
         for pair in zip(*rows, strict=True):
             counts = []
-            for pieces, own, found in zip(pair, known, needed, strict=True):
-                found.update(pieces)
-                counts.append((sum(piece not in own for piece in pieces), len(pieces)))
+            for pieces, known_pieces, needed_pieces in zip(pair, known, needed, strict=True):
+                needed_pieces.update(pieces)
+                counts.append((sum(piece not in known_pieces for piece in pieces), len(pieces)))
             lacking, length = min(counts)
             unknown += lacking
             total += length
@@ -108,19 +111,20 @@ def _chunks(lines: Iterable[str]) -> Iterator[list[str]]:
         yield chunk
 
 
-def _closed(kept: set[str], sides: list[Vocabulary]) -> set[str]:
+def _closed(kept: set[str], vocabularies: list[Vocabulary]) -> set[str]:
     """Return the kept pieces, their characters, and all pieces that BPE merges them from.
 
-    The result includes the special pieces of every side, so that sides with one vocabulary remain
+    The result includes the special pieces of every vocabulary, so that equal vocabularies remain
     equal.
     """
     kept = kept | {character for piece in kept for character in piece}
-    for side in sides:
-        kept |= {piece for piece in side.pieces if CODE.fullmatch(piece)}
-        kept |= {side.prefix} if side.prefix else set()
-        start = side.order.rows[START_ID]
-        kept |= {side.pieces[start]} if start is not None else set()
-    models = [sentencepiece_model_pb2.ModelProto.FromString(side.model) for side in sides]  # type: ignore[attr-defined]
+    for vocabulary in vocabularies:
+        kept |= {piece for piece in vocabulary.pieces if CODE.fullmatch(piece)}
+        kept |= {vocabulary.prefix} if vocabulary.prefix else set()
+        start = vocabulary.order.rows[START_ID]
+        kept |= {vocabulary.pieces[start]} if start is not None else set()
+    parse = sentencepiece_model_pb2.ModelProto.FromString  # type: ignore[attr-defined]
+    models = [parse(vocabulary.model) for vocabulary in vocabularies]
     for model in models:
         kept |= {piece.piece for piece in model.pieces if piece.type != NORMAL}
     for model in models:
@@ -140,41 +144,41 @@ def _merged(piece: str, scores: dict[str, float]) -> set[str]:
         >>> sorted(_merged("abc", {"bc": -1.0, "abc": -2.0, "ab": -3.0}))
         ['abc', 'bc']
     """
-    parts = list(piece)
+    symbols = list(piece)
     made: set[str] = set()
     while True:
-        pairs = [first + second for first, second in itertools.pairwise(parts)]
-        known = [place for place, pair in enumerate(pairs) if pair in scores]
+        pairs = [first + second for first, second in itertools.pairwise(symbols)]
+        known = [index for index, pair in enumerate(pairs) if pair in scores]
         if not known:
             return made
-        best = max(known, key=lambda place: (scores[pairs[place]], -place))
-        parts[best : best + 2] = [pairs[best]]
+        best = max(known, key=lambda index: (scores[pairs[index]], -index))
+        symbols[best : best + 2] = [pairs[best]]
         made.add(pairs[best])
 
 
-def _cut(side: Vocabulary, kept: set[str]) -> Vocabulary:
+def _cut(vocabulary: Vocabulary, kept: set[str]) -> Vocabulary:
     """Return a vocabulary with the kept pieces, in their order, and its SentencePiece model."""
-    model = sentencepiece_model_pb2.ModelProto.FromString(side.model)  # type: ignore[attr-defined]
+    model = sentencepiece_model_pb2.ModelProto.FromString(vocabulary.model)  # type: ignore[attr-defined]
     pieces = [piece for piece in model.pieces if piece.piece in kept]
     del model.pieces[:]
     model.pieces.extend(pieces)
     model.trainer_spec.vocab_size = len(pieces)
-    rows = side.order.rows
-    others = [row for row in rows[SPECIAL:] if row is not None and side.pieces[row] in kept]
+    rows = vocabulary.order.rows
+    others = [row for row in rows[SPECIAL:] if row is not None and vocabulary.pieces[row] in kept]
     return dataclasses.replace(
-        side,
+        vocabulary,
         model=model.SerializeToString(),
-        order=RowOrder((*rows[:SPECIAL], *others), side.order.foreign_size),
-        languages=[piece for piece in side.languages if piece in kept],
+        order=RowOrder((*rows[:SPECIAL], *others), vocabulary.order.foreign_size),
+        languages=[piece for piece in vocabulary.languages if piece in kept],
     )
 
 
 def _bytes(checkpoint: Checkpoint) -> int:
     count = 0
-    for place, tensor in checkpoint.tensors.items():
+    for weight, tensor in checkpoint.tensors.items():
         size = tensor.size
-        if isinstance(place, Table):
-            side = checkpoint.source if place == SOURCE else checkpoint.target
-            size = size // len(tensor) * len(side.order.rows)
+        if isinstance(weight, TokenTable):
+            vocabulary = checkpoint.source if weight == SOURCE else checkpoint.target
+            size = size // len(tensor) * len(vocabulary.order.rows)
         count += size
     return 4 * count

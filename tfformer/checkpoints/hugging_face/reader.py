@@ -190,9 +190,9 @@ def _position_table(positions: str, tensors: Tensors) -> str:
 def _is_table(table: np.ndarray, timescale: str) -> bool:
     if table.ndim != 2 or table.shape[1] % 2:
         return False
-    half = table.shape[1] // 2
-    steps = half if timescale == "paper" else max(half - 1, 1)
-    angles = np.arange(len(table))[:, None] * 10000.0 ** (-np.arange(half) / steps)
+    frequencies = table.shape[1] // 2
+    steps = frequencies if timescale == "paper" else max(frequencies - 1, 1)
+    angles = np.arange(len(table))[:, None] * 10000.0 ** (-np.arange(frequencies) / steps)
     wanted = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
     return bool(np.abs(table - wanted).max() < TABLE_TOLERANCE)
 
@@ -227,33 +227,32 @@ def _read_tokenizer(folder: Path) -> dict[str, Any]:
 def _vocabularies(
     folder: Path, config: ForeignConfig, start: object, weights: Weights
 ) -> tuple[Vocabulary, Vocabulary, bool]:
-    """Return both sides' vocabularies, and whether they have the same tokens."""
-    places = weights.tensors
+    """Return the vocabularies of source and target, and whether they have the same tokens."""
+    tables = weights.tensors
     shared = not (folder / TARGET_VOCABULARY).is_file()
-    if shared and SOURCE in places and TARGET in places:
-        shared = len(places[SOURCE]) == len(places[TARGET])
+    if shared and SOURCE in tables and TARGET in tables:
+        shared = len(tables[SOURCE]) == len(tables[TARGET])
     first = folder / VOCABULARY
     file = first if shared else folder / TARGET_VOCABULARY
-    source = read_vocabulary(first)
-    target = source if shared else read_vocabulary(file)
-    order = special_order(file, target, start)
-    sides = [
-        _side(folder / "source.spm", source, order if shared else special_order(first, source)),
-        _side(folder / "target.spm", target, order),
-    ]
-    sizes = {"vocab_size": (first, source), "decoder_vocab_size": (file, target)}
+    source_pieces = read_vocabulary(first)
+    pieces = source_pieces if shared else read_vocabulary(file)
+    order = special_order(file, pieces, start)
+    source_order = order if shared else special_order(first, source_pieces)
+    source = _vocabulary(folder / "source.spm", source_pieces, source_order)
+    target = _vocabulary(folder / "target.spm", pieces, order)
+    sizes = {"vocab_size": (first, source_pieces), "decoder_vocab_size": (file, pieces)}
     for key, (named, pieces) in sizes.items():
         size = config.get(key) or config.get("vocab_size")
         if size != len(pieces):
             raise ValueError(
                 f"{named} has {len(pieces)} tokens, but {key} in config.json is {size}"
             )
-    if shared and sides[0].model == sides[1].model:
-        sides[1] = sides[0]
-    return sides[0], sides[1], shared
+    if shared and source.model == target.model:
+        target = source
+    return source, target, shared
 
 
-def _side(file: Path, pieces: list[str], order: RowOrder) -> Vocabulary:
+def _vocabulary(file: Path, pieces: list[str], order: RowOrder) -> Vocabulary:
     model = read_sentencepiece(file)
     check_segmentation(model, file, pieces)
     return Vocabulary(pieces, model, order)

@@ -19,9 +19,9 @@ from tfformer.checkpoints.weight_names import (
     SOURCE,
     TABLES,
     TARGET,
-    Place,
     Slot,
-    Table,
+    TokenTable,
+    WeightName,
     shapes,
 )
 from tfformer.config import Config, ModelConfig
@@ -52,7 +52,7 @@ NEEDED = (  # keys that every version of transformers writes
     *("decoder_attention_heads", "decoder_ffn_dim", "activation_function", "scale_embedding"),
 )
 BLOCKS = {"self_attention": "self_attn", "cross_attention": "encoder_attn"}
-PARTS = {
+PROJECTIONS = {
     **{"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"},
     **{"inner": "fc1", "outer": "fc2"},
 }
@@ -63,7 +63,7 @@ NORMS = {
 }
 ForeignConfig = Mapping[str, Any]  # the content of config.json or of a file beside it
 Tensors = Mapping[str, np.ndarray]  # name -> tensor
-Groups = dict[Table, tuple[str, ...]]
+Groups = dict[TokenTable, tuple[str, ...]]
 # (shared, tied) -> table -> names of the same tensor, the most reliable first
 GROUPS: dict[tuple[bool, bool], Groups] = {
     (True, True): {SOURCE: (SHARED, DECODER_EMBEDDING, ENCODER_EMBEDDING, HEAD)},
@@ -81,8 +81,8 @@ class Weights(NamedTuple):
     """The architecture and the numbers of a checkpoint."""
 
     model: ModelConfig
-    tensors: dict[Place, np.ndarray]  # kernels as (inputs, outputs)
-    names: dict[Place, str]  # place -> name of the tensor in the file
+    tensors: dict[WeightName, np.ndarray]  # kernels as (inputs, outputs)
+    names: dict[WeightName, str]  # weight -> name of the tensor in the file
 
 
 def slot_name(slot: Slot) -> str:
@@ -94,14 +94,14 @@ def slot_name(slot: Slot) -> str:
     """
     kind = "bias" if slot.kind == "bias" else "weight"
     if slot.layer is None:
-        return f"model.{slot.side}.layer_norm.{kind}"
-    if slot.part == "norm":
+        return f"model.{slot.stack}.layer_norm.{kind}"
+    if slot.projection == "norm":
         middle = NORMS[slot.block]
     elif slot.block == "feed_forward":
-        middle = PARTS[slot.part]
+        middle = PROJECTIONS[slot.projection]
     else:
-        middle = f"{BLOCKS[slot.block]}.{PARTS[slot.part]}"
-    return f"model.{slot.side}.layers.{slot.layer}.{middle}.{kind}"
+        middle = f"{BLOCKS[slot.block]}.{PROJECTIONS[slot.projection]}"
+    return f"model.{slot.stack}.layers.{slot.layer}.{middle}.{kind}"
 
 
 def read_tensors(folder: Path) -> dict[str, np.ndarray]:
@@ -162,7 +162,7 @@ def read_weights(
     dialect: Mapping[str, Any],
     ignored: tuple[str, ...],
 ) -> Weights:
-    """Return the architecture of a checkpoint, and its tensors by their places in it.
+    """Return the architecture of a checkpoint, and its tensors by their names here.
 
     `path` is config.json, for messages; `dialect` contains the fields in which the family differs
     from Marian in Transformers; `ignored` names tensors that are not weights. It raises ValueError
@@ -178,14 +178,14 @@ def read_weights(
         _warn_of_unused(tensors, tables)
     if {TARGET, OUTPUT} <= tables.keys() and np.array_equal(tables[SOURCE], tables[TARGET]):
         del tables[TARGET]
-    tie = next(tie for tie, own in TABLES.items() if {*own, OUTPUT_BIAS} == tables.keys())
+    tie = next(tie for tie, kept in TABLES.items() if {*kept, OUTPUT_BIAS} == tables.keys())
     model = _model_config(path, config, tie, norm, dialect)
-    found: dict[Place, np.ndarray] = dict(tables.items())
+    weights: dict[WeightName, np.ndarray] = dict(tables.items())
     for slot, shape in shapes(model).items():
         names[slot] = slot_name(slot)
         if names[slot] in tensors:
             stored = tensors[names[slot]]
-            found[slot] = stored.T if len(shape) == 2 else stored
+            weights[slot] = stored.T if len(shape) == 2 else stored
     aliases = {name for group in groups.values() for name in group}
     unknown = sorted(tensors.keys() - aliases - {*names.values(), *ignored})
     if unknown:
@@ -193,7 +193,7 @@ def read_weights(
             f"the tensor {unknown[0]} does not fit a model with this configuration "
             f"({len(unknown)} such); correct config.json or use the right file"
         )
-    return Weights(model, found, names)
+    return Weights(model, weights, names)
 
 
 def _flag(config: ForeignConfig, name: str) -> bool:
@@ -204,9 +204,11 @@ def _flag(config: ForeignConfig, name: str) -> bool:
     return value
 
 
-def _tables(groups: Groups, tensors: Tensors) -> tuple[dict[Table, np.ndarray], dict[Place, str]]:
-    tables: dict[Table, np.ndarray] = {}
-    names: dict[Place, str] = {OUTPUT_BIAS: BIAS}
+def _tables(
+    groups: Groups, tensors: Tensors
+) -> tuple[dict[TokenTable, np.ndarray], dict[WeightName, str]]:
+    tables: dict[TokenTable, np.ndarray] = {}
+    names: dict[WeightName, str] = {OUTPUT_BIAS: BIAS}
     for table, aliases in groups.items():
         names[table] = aliases[0]
         present = [name for name in aliases if name in tensors]
@@ -245,7 +247,7 @@ def _check_ties(groups: Groups, tensors: Tensors) -> None:
                 )
 
 
-def _warn_of_unused(tensors: Tensors, tables: Mapping[Table, np.ndarray]) -> None:
+def _warn_of_unused(tensors: Tensors, tables: Mapping[TokenTable, np.ndarray]) -> None:
     """Warn if an untied model contains a shared table that it does not use."""
     shared = tensors.get(SHARED)
     if shared is None or any(np.array_equal(shared, table) for table in tables.values()):

@@ -70,8 +70,8 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
     vocabularies = {VOCABULARY: foreign.source}
     if not foreign.shares_vocabulary:
         vocabularies[TARGET_VOCABULARY] = foreign.target
-    for file, side in vocabularies.items():
-        _write_vocabulary(folder / file, side.pieces)
+    for file, vocabulary in vocabularies.items():
+        _write_vocabulary(folder / file, vocabulary.pieces)
     (folder / "source.spm").write_bytes(foreign.source.model)
     (folder / "target.spm").write_bytes(foreign.target.model)
 
@@ -155,9 +155,9 @@ def _check_multilingual(run: Run, foreign: Foreign) -> None:
 def _tensors(foreign: Foreign, settings: ModelConfig) -> dict[str, np.ndarray]:
     """Return all tensors by their names in Transformers, except the output's bias."""
     tensors: dict[str, np.ndarray] = {}
-    for place, tensor in foreign.tensors.items():
-        if isinstance(place, Slot):
-            tensors[slot_name(place)] = tensor.T if tensor.ndim == 2 else tensor
+    for weight, tensor in foreign.tensors.items():
+        if isinstance(weight, Slot):
+            tensors[slot_name(weight)] = tensor.T if tensor.ndim == 2 else tensor
     for name, table in TABLES[settings.tie_embeddings].items():
         tensors[name] = foreign.tensors[table]
     return tensors

@@ -24,7 +24,7 @@ OPTIONS = "special:model.yml"
 # Marian's type codes: 0x04 for float, then the size in bytes.
 FLOATS = {0x0402: "<f2", 0x0404: "<f4", 0x0408: "<f8"}
 BYTES = 0x0101  # int8, only for the options
-ROUNDED = 0x4101  # in the fork browsermt/marian-dev: int8 matrices for any processor
+INT8_MATRIX = 0x4101  # in the fork browsermt/marian-dev, for any processor
 ALPHA = "_QuantMultA"  # the scale of an activation, which is not read
 ALIGNMENT = 256
 HEADERS = {  # version of NumPy's format -> reader of the header
@@ -187,18 +187,25 @@ def _tensor(
 ) -> np.ndarray:
     if name.endswith(ALPHA):
         return np.zeros(1, np.float32)
-    if kind == ROUNDED:
-        return _rounded(path, name, size, offset, shape)
+    if kind == INT8_MATRIX:
+        return _int8_matrix(path, name, size, offset, shape)
     return mapped(path, _dtype(name, size, kind, shape), offset, shape)
 
 
-def _rounded(path: Path, name: str, size: int, offset: int, shape: tuple[int, ...]) -> np.ndarray:
-    """Return a matrix in float32, stored as int8 values and then the multiplier they share.
+def _int8_matrix(
+    path: Path, name: str, size: int, offset: int, shape: tuple[int, ...]
+) -> np.ndarray:
+    """Return a matrix in float32, stored as int8 values followed by their common multiplier.
 
     An embedding is stored row by row, any other matrix column by column.
     """
+    if len(shape) != 2 or min(shape) < 1:
+        raise ValueError(
+            f"{name} is stored as an int8 matrix, but has the shape {shape}; a matrix has two axes "
+            "of at least 1"
+        )
     count = math.prod(shape)
-    if len(shape) != 2 or min(shape) < 1 or count + 4 > size:
+    if count + 4 > size:
         raise ValueError(f"{name} has fewer numbers than its shape {shape} needs")
     is_table = name.endswith("Wemb")
     integers = mapped(path, "i1", offset, shape if is_table else shape[::-1])

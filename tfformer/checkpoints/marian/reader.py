@@ -28,8 +28,8 @@ from tfformer.checkpoints.weight_names import (
     OUTPUT_BIAS,
     SOURCE,
     TARGET,
-    Place,
     Slot,
+    WeightName,
     shapes,
 )
 from tfformer.config import DIALECTS, Config, DecodingConfig, ModelConfig
@@ -127,11 +127,11 @@ def slot_name(slot: Slot, norm: str) -> str:
         'decoder_l1_rnn_bf'
     """
     if slot.layer is None:
-        return f"{slot.side}_top_ln_{slot.kind}"
-    begin = f"{slot.side}_l{slot.layer + 1}_{BLOCKS[slot.block]}"
-    if slot.part != "norm":
+        return f"{slot.stack}_top_ln_{slot.kind}"
+    begin = f"{slot.stack}_l{slot.layer + 1}_{BLOCKS[slot.block]}"
+    if slot.projection != "norm":
         letter = "b" if slot.kind == "bias" else "W"
-        return f"{begin}_{letter}{LETTERS[slot.part]}"
+        return f"{begin}_{letter}{LETTERS[slot.projection]}"
     if slot.block in ("self_attention", "cross_attention"):
         begin += "_Wo"
     elif slot.block == "feed_forward" or norm == "post":
@@ -155,9 +155,9 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     tie = _tie(options)
     model = _model_config(path, options, tie, choices.positions)
     names = _names(model, tensors)
-    places = {
-        place: _stored(tensors[name], place, name)
-        for place, name in names.items()
+    weights = {
+        weight: _stored(tensors[name], weight, name)
+        for weight, name in names.items()
         if name in tensors
     }
     unknown = sorted(tensors.keys() - names.values())
@@ -174,15 +174,15 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
         )
     source, target, shared = _vocabularies(folder, decoder, path, options)
     if options.get("output-omit-bias"):
-        if np.any(places.get(OUTPUT_BIAS, 0)):
+        if np.any(weights.get(OUTPUT_BIAS, 0)):
             warnings.warn(
                 f"{path}: option output-omit-bias is set, so {BIAS} is ignored, as in Marian",
                 stacklevel=2,
             )
-        places[OUTPUT_BIAS] = np.zeros(len(target.pieces), np.float32)
+        weights[OUTPUT_BIAS] = np.zeros(len(target.pieces), np.float32)
     checkpoint = Checkpoint(
         model=_with_search(model, folder, decoder, choices.positions),
-        tensors=places,
+        tensors=weights,
         source=source,
         target=target,
         shares_vocabulary=shared,
@@ -197,19 +197,19 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
     return checkpoint
 
 
-def _names(model: ModelConfig, tensors: Iterable[str]) -> dict[Place, str]:
-    names: dict[Place, str] = {OUTPUT_BIAS: BIAS}
+def _names(model: ModelConfig, tensors: Iterable[str]) -> dict[WeightName, str]:
+    names: dict[WeightName, str] = {OUTPUT_BIAS: BIAS}
     names.update(TABLES[model.tie_embeddings].items())
     if names.get(OUTPUT) == TRANSPOSED and f"{TRANSPOSED}t" in tensors:
         names[OUTPUT] = f"{TRANSPOSED}t"
     return names | {slot: slot_name(slot, model.norm) for slot in shapes(model)}
 
 
-def _stored(tensor: np.ndarray, place: Place, name: str) -> np.ndarray:
+def _stored(tensor: np.ndarray, weight: WeightName, name: str) -> np.ndarray:
     """Return a tensor in this package's shape."""
     if name == TRANSPOSED:
         return tensor.T
-    is_vector = place.kind in ("bias", "scale")
+    is_vector = weight.kind in ("bias", "scale")
     return tensor[0] if is_vector and len(tensor) == 1 else tensor
 
 
@@ -407,11 +407,11 @@ def _with_search(
 def _vocabularies(
     folder: Path, decoder: MarianOptions, path: Path, options: MarianOptions
 ) -> tuple[Vocabulary, Vocabulary, bool]:
-    """Return both sides' vocabularies, and whether they have the same tokens."""
+    """Return the vocabularies of source and target, and whether they have the same tokens."""
     sizes = options["dim-vocabs"]
     if not isinstance(sizes, list) or len(sizes) != 2:
         raise ValueError(f"{path}: option dim-vocabs is {sizes!r}, but there must be two sizes")
-    sides, models = [], []
+    vocabularies, models = [], []
     files = _vocabulary_files(folder, decoder)
     for file, size, side in zip(files, sizes, ("source", "target"), strict=True):
         pieces = read_vocabulary(file)
@@ -426,16 +426,18 @@ def _vocabularies(
         content = model.read_bytes()
         check_segmentation(content, model, pieces)
         models.append(model)
-        sides.append(Vocabulary(pieces, content, special_order(file, pieces, has_pad=False)))
+        order = special_order(file, pieces, has_pad=False)
+        vocabularies.append(Vocabulary(pieces, content, order))
     if unused := sorted({*folder.glob("*.spm")} - {*models}):
         raise ValueError(
             f"decoder.yml names {unused[0]} for neither side; correct decoder.yml, or remove the "
             "file"
         )
-    shared = sides[0].pieces == sides[1].pieces
-    if shared and sides[0].model == sides[1].model:
-        sides[1] = sides[0]
-    return sides[0], sides[1], shared
+    source, target = vocabularies
+    shared = source.pieces == target.pieces
+    if shared and source.model == target.model:
+        target = source
+    return source, target, shared
 
 
 def _vocabulary_files(folder: Path, decoder: MarianOptions) -> list[Path]:
@@ -452,9 +454,9 @@ def _vocabulary_files(folder: Path, decoder: MarianOptions) -> list[Path]:
     both = sorted([*folder.glob("*vocab.yml"), *folder.glob("vocab*.spm")])
     if len(both) == 1:
         return [both[0], both[0]]
-    sides = [*folder.glob("srcvocab*.spm"), *folder.glob("trgvocab*.spm")]  # Firefox's names
-    if len(sides) == 2:
-        return sides
+    separate = [*folder.glob("srcvocab*.spm"), *folder.glob("trgvocab*.spm")]  # Firefox's names
+    if len(separate) == 2:
+        return separate
     raise ValueError(
         f"{folder} has no decoder.yml that names two vocabularies in the folder; add one, or a "
         "vocab.yml"

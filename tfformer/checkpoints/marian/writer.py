@@ -89,9 +89,9 @@ def _check(path: Path, settings: ModelConfig, model: Transformer) -> None:
 def _tensors(foreign: Foreign, settings: ModelConfig) -> dict[str, np.ndarray]:
     """Return all tensors by Marian's names, except the output bias."""
     tensors: dict[str, np.ndarray] = {}
-    for place, tensor in foreign.tensors.items():
-        if isinstance(place, Slot):
-            name = slot_name(place, settings.norm)
+    for weight, tensor in foreign.tensors.items():
+        if isinstance(weight, Slot):
+            name = slot_name(weight, settings.norm)
             tensors[name] = tensor if tensor.ndim == 2 else tensor[np.newaxis]
     for table, name in TABLES[settings.tie_embeddings].items():
         matrix = foreign.tensors[table]
@@ -154,25 +154,26 @@ def _write_decoder(folder: Path, foreign: Foreign, config: Config) -> None:
     A vocabulary is written as the SentencePiece model if that has the model's ids, otherwise as
     YAML.
     """
-    for name, side in (("source", foreign.source), ("target", foreign.target)):
-        (folder / f"{name}.spm").write_bytes(side.model)
-    sides = {"source": foreign.source, "target": foreign.target}
-    own_ids = all(
-        read_vocabulary(folder / f"{name}.spm") == side.pieces for name, side in sides.items()
+    vocabularies = {"source": foreign.source, "target": foreign.target}
+    for name, vocabulary in vocabularies.items():
+        (folder / f"{name}.spm").write_bytes(vocabulary.model)
+    have_ids_of_models = all(
+        read_vocabulary(folder / f"{name}.spm") == vocabulary.pieces
+        for name, vocabulary in vocabularies.items()
     )
-    if own_ids:
-        vocabularies = ["source.spm", "target.spm"]
+    if have_ids_of_models:
+        files = ["source.spm", "target.spm"]
     elif foreign.shares_vocabulary:
-        vocabularies = ["vocab.yml", "vocab.yml"]
+        files = ["vocab.yml", "vocab.yml"]
         _write_yaml_vocabulary(folder / "vocab.yml", foreign.source)
     else:
-        vocabularies = ["source.vocab.yml", "target.vocab.yml"]
-        for name, side in sides.items():
-            _write_yaml_vocabulary(folder / f"{name}.vocab.yml", side)
+        files = ["source.vocab.yml", "target.vocab.yml"]
+        for name, vocabulary in vocabularies.items():
+            _write_yaml_vocabulary(folder / f"{name}.vocab.yml", vocabulary)
     decoder = {
         "relative-paths": True,
         "models": ["model.npz"],
-        "vocabs": vocabularies,
+        "vocabs": files,
         "beam-size": config.decoding.beam_size,
         "normalize": config.decoding.length_penalty,
         "allow-unk": config.model.dialect.allow_unknown,
@@ -187,7 +188,7 @@ def _write_decoder(folder: Path, foreign: Foreign, config: Config) -> None:
     (folder / "decoder.yml").write_text(text, encoding="utf-8")
 
 
-def _write_yaml_vocabulary(path: Path, side: Vocabulary) -> None:
+def _write_yaml_vocabulary(path: Path, vocabulary: Vocabulary) -> None:
     with path.open("w", encoding="utf-8") as file:
-        for number, piece in enumerate(side.pieces):
+        for number, piece in enumerate(vocabulary.pieces):
             file.write(f"{json.dumps(piece, ensure_ascii=False)}: {number}\n")
