@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-DATA_PLACE = "{data}"  # in a page's <script type="application/json">
+DATA_PLACEHOLDER = "{data}"  # in a page's <script type="application/json">
 
 
 def fill_page(template: Path, data: object) -> str:
@@ -27,4 +27,4 @@ def fill_page(template: Path, data: object) -> str:
         <script type="application/json">["\u003c/script>"]</script>
     """
     text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
-    return template.read_text(encoding="utf-8").replace(DATA_PLACE, text, 1)
+    return template.read_text(encoding="utf-8").replace(DATA_PLACEHOLDER, text, 1)

@@ -1,4 +1,4 @@
-"""The parts of a run against Keras' own count and the paper's formula."""
+"""The components of a run against Keras' own count and the paper's formula."""
 
 import shutil
 
@@ -7,7 +7,7 @@ import yaml
 
 from tfformer.cli.main import main
 from tfformer.config import Config
-from tfformer.explain.inspection import describe, model_parts
+from tfformer.explain.inspection import describe, model_components
 from tfformer.model.language_model import LanguageModel
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
@@ -16,7 +16,7 @@ SIZES = {"num_layers": 2, "num_decoder_layers": 3, "d_model": 16, "num_heads": 2
 
 
 def total(model: Transformer) -> int:
-    return sum(part.copies * part.parameters for part in model_parts(model))
+    return sum(component.copies * component.parameters for component in model_components(model))
 
 
 @pytest.mark.parametrize(
@@ -45,20 +45,20 @@ def test_the_parts_are_those_of_the_paper():
     attention, feed_forward, norm = 4 * (d * d + d), 2 * d * d_ff + d_ff + d, 2 * d
     encoder, decoder = attention + feed_forward + 2 * norm, 2 * attention + feed_forward + 3 * norm
     assert total(model) == vocabulary * d + 2 * encoder + 3 * decoder
-    parts = {part.name: part for part in model_parts(model)}
-    assert parts["source, target, output embedding"].shapes == ((11, 16),)
-    assert parts["encoder feed_forward inner"].shapes == ((16, 24), (24,))
-    assert parts["encoder feed_forward inner"].copies == 2
-    assert parts["decoder cross_attention key_value"].shapes == ((16, 32), (32,))
-    assert parts["decoder cross_attention key_value"].copies == 3
+    components = {component.name: component for component in model_components(model)}
+    assert components["source, target, output embedding"].shapes == ((11, 16),)
+    assert components["encoder feed_forward inner"].shapes == ((16, 24), (24,))
+    assert components["encoder feed_forward inner"].copies == 2
+    assert components["decoder cross_attention key_value"].shapes == ((16, 32), (32,))
+    assert components["decoder cross_attention key_value"].copies == 3
 
 
 def test_a_language_model_is_described_too():
     model = LanguageModel(11, num_layers=3, d_model=16, num_heads=2, d_ff=24)
-    parts = {part.name: part for part in model_parts(model)}
+    components = {component.name: component for component in model_components(model)}
     assert total(model) == model.count_params()
-    assert parts["input, output embedding"].shapes == ((11, 16),)
-    assert parts["stack feed_forward inner"].copies == 3
+    assert components["input, output embedding"].shapes == ((11, 16),)
+    assert components["stack feed_forward inner"].copies == 3
 
 
 def test_the_text_holds_the_recipe_the_score_and_every_file(tiny_run):

@@ -106,7 +106,7 @@ def test_an_allowed_name_is_a_host_and_an_origin():
     assert asyncio.run(statuses(["proxy.example"])) == [200, 400]  # 400: an empty body
     assert asyncio.run(statuses([])) == [403, 403]
     assert HostGuard(["A.example"])._is_ours("a.example")
-    assert HostGuard(own_host="A.example")._is_ours("a.example")
+    assert HostGuard(listening_host="A.example")._is_ours("a.example")
 
 
 def test_every_answer_tells_browsers_not_to_frame_or_guess(server):

@@ -19,7 +19,7 @@ from tfformer.serving.errors import RequestError
 from tfformer.serving.languages import Directions, languages_of
 from tfformer.serving.security import read_keys
 from tfformer.serving.served_models import ServedModels
-from tfformer.serving.translations import Piece, TranslationCache
+from tfformer.serving.translations import TranslatedPiece, TranslationCache
 from tfformer.text import Segment
 
 LONG = "One two three four, five six seven eight nine ten."
@@ -133,7 +133,7 @@ def stream_of(pieces: Callable) -> tuple[int, str]:
 
 def test_a_mistake_within_a_stream_is_its_last_event(caplog):
     async def pieces(direction, text):
-        yield Piece("a", "b", True, [])
+        yield TranslatedPiece("a", "b", True, [])
         raise KeyError("a mistake")
 
     status, answer = stream_of(pieces)

@@ -63,7 +63,7 @@ def _report() -> dict[str, Any]:
 
 def _lines(report: dict[str, Any]) -> list[str]:
     lines = [f"{name:18}{report[name]}" for name in ("tfformer", "python", "system")]
-    lines += [f"{name:18}{found or 'missing'}" for name, found in report["packages"].items()]
+    lines += [f"{name:18}{version or 'missing'}" for name, version in report["packages"].items()]
     lines.append(f"{'device':18}{report['device']}")
     lines += [
         f"{name:18}{report[name]}"
@@ -136,10 +136,10 @@ def _missing(package: str, extra: str) -> list[str]:
     missing = []
     for requirement in importlib.metadata.requires(package) or []:
         needed, _, marker = requirement.partition(";")
-        parts = re.match(r"([\w.-]+)(?:\[(.*?)\])?", needed)
-        if parts is None or not re.search(rf"""extra == ["']{extra}["']""", marker):
+        match = re.match(r"([\w.-]+)(?:\[(.*?)\])?", needed)
+        if match is None or not re.search(rf"""extra == ["']{extra}["']""", marker):
             continue
-        name, inner = parts.groups()
+        name, inner = match.groups()
         if _version(name) is None:
             missing.append(name)
             continue

@@ -15,7 +15,7 @@ from tfformer.cli.terminal import open_closed_streams
 from tfformer.runtime.extras import install_line
 from tfformer.version import __version__
 
-HALF_MESSAGE = 1_000  # characters shown from each end of a longer message
+END_CHARACTERS = 1_000  # characters shown from each end of a longer message
 WIDTH = 100  # columns of the help pages
 
 
@@ -111,9 +111,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _one_line(error: Exception) -> str:
     """Return an error's message, shortened to its two ends if it is long."""
     message = " ".join(str(error).split()) or type(error).__name__
-    if len(message) <= 2 * HALF_MESSAGE:
+    if len(message) <= 2 * END_CHARACTERS:
         return message
-    return f"{message[:HALF_MESSAGE]} ... {message[-HALF_MESSAGE:]}"
+    return f"{message[:END_CHARACTERS]} ... {message[-END_CHARACTERS:]}"
 
 
 def _check_words(words: Sequence[str]) -> None:

@@ -57,8 +57,8 @@ def input_document(path: str | None, format: str) -> tuple[Iterator[str], str]:
     with open(path, "rb") if path else contextlib.nullcontext(sys.stdin.buffer) as file:
         encoding = declared_encoding(file.peek(HEAD), format)  # type: ignore[union-attr]
         if encoding.read == "utf-8":
-            parts = read_lines_with_ends(path) if path else lines_with_ends(file, name)
-            return parts, encoding.write
+            chunks = read_lines_with_ends(path) if path else lines_with_ends(file, name)
+            return chunks, encoding.write
         content = file.read()
     try:
         return iter([content.decode(encoding.read)]), encoding.write

@@ -291,10 +291,10 @@ def _translate_text(options: Options, format: str, is_typed: bool) -> None:
             for line in typed_lines():
                 print(texts.translate(line, format), file=output, flush=True)
         else:
-            parts, encoding = input_document(options.input, format)
+            chunks, encoding = input_document(options.input, format)
             if encoding != "utf-8" and isinstance(output, io.TextIOWrapper):
                 output.reconfigure(encoding=encoding, errors="xmlcharrefreplace")
-            for piece in texts.stream(parts, format):
+            for piece in texts.stream(chunks, format):
                 output.write(piece)
                 progress.advance(piece.count("\n"))
 

@@ -361,7 +361,7 @@ class Config(Section):
         return self
 
     @model_validator(mode="after")
-    def _check_sides(self) -> Self:
+    def _check_architecture(self) -> Self:
         languages = self.data.languages
         if self.model.has_encoder and languages is not None and len(languages) != 2:
             raise ValueError(

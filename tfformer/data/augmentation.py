@@ -74,14 +74,14 @@ def lower(row: Row, draw: random.Random) -> Row:
 def mistyped(row: Row, draw: random.Random) -> Row:
     """Swap, drop or double one letter of a longer word of the source."""
     source, *targets = row
-    places = [
+    indices = [
         index
         for word in LONG_WORD.finditer(source)
         for index in range(word.start(), word.end() - 1)
     ]
-    if not places:
+    if not indices:
         return row
-    index = draw.choice(places)
+    index = draw.choice(indices)
     one, other = source[index], source[index + 1]
     slip = draw.choice([other + one, other, one + one + other])
     return (source[:index] + slip + source[index + 2 :], *targets)
@@ -192,7 +192,7 @@ def translated_words(source: str, target: str, lexicon: Lexicon) -> list[tuple[s
 
 def words_of(text: str) -> list[str]:
     """Return the words of a text without the punctuation around them."""
-    return [word for part in text.split() if (word := part.strip(PUNCTUATION))]
+    return [word for token in text.split() if (word := token.strip(PUNCTUATION))]
 
 
 def _counts(rows: Iterable[set[str]]) -> dict[str, int]:

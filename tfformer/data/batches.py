@@ -109,9 +109,9 @@ def order_by_length(
         longer = longer[ascending]
         # The index of each row among the rows of equal length.
         rank = np.arange(len(block)) - np.searchsorted(longer, longer)
-        places = free[longer] + rank
-        order[places] = block[ascending]
-        ties[places] = drawn[ascending]
+        indices = free[longer] + rank
+        order[indices] = block[ascending]
+        ties[indices] = drawn[ascending]
         free += np.bincount(longer, minlength=len(free))
     for start, stop in zip(stops - counts, stops, strict=True):
         group = order[start:stop]

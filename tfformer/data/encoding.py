@@ -51,10 +51,10 @@ class IdRows:
         return cls(np.fromiter(itertools.chain.from_iterable(rows), dtype, offsets[-1]), offsets)
 
     @classmethod
-    def join(cls, parts: Sequence[IdRows]) -> IdRows:
-        """Concatenate the rows of all parts."""
-        lengths = np.concatenate([np.zeros(1, np.int64), *(part.lengths for part in parts)])
-        ids = [part.ids for part in parts] or [np.zeros(0, np.int32)]
+    def join(cls, chunks: Sequence[IdRows]) -> IdRows:
+        """Concatenate the rows of all chunks."""
+        lengths = np.concatenate([np.zeros(1, np.int64), *(chunk.lengths for chunk in chunks)])
+        ids = [chunk.ids for chunk in chunks] or [np.zeros(0, np.int32)]
         return cls(np.concatenate(ids), np.cumsum(lengths))
 
     @property
@@ -84,14 +84,14 @@ class IdRows:
         lengths = self.lengths_of(chosen)
         columns = np.arange(lengths.max())
         is_real = columns < lengths[:, np.newaxis]  # (B, longest)
-        places = starts[:, np.newaxis] + columns
+        indices = starts[:, np.newaxis] + columns
         batch = np.full(is_real.shape, PAD_ID, np.int32)
-        batch[is_real] = self.take(places[is_real])
+        batch[is_real] = self.take(indices[is_real])
         return batch
 
-    def take(self, places: np.ndarray) -> np.ndarray:
+    def take(self, indices: np.ndarray) -> np.ndarray:
         """Return the elements of `ids` at these indices."""
-        taken = self.ids[places]
+        taken = self.ids[indices]
         _release(self.ids)
         return taken
 
@@ -195,15 +195,15 @@ def warn_of_truncation(
     `given` and `encoded` are the same lists of sentences before and after encoding. `stacklevel`
     counts from the caller.
     """
-    sides = [
-        side
-        for sentences, side in zip(given, encoded, strict=True)
+    newly_encoded = [
+        encoded_side
+        for sentences, encoded_side in zip(given, encoded, strict=True)
         if not isinstance(sentences, EncodedSentences)
     ]
-    truncated = sum(side.truncated for side in sides)
+    truncated = sum(encoded_side.truncated for encoded_side in newly_encoded)
     if truncated:
-        total = sum(len(side) for side in sides)
-        report = truncation_report(truncated, total, sides[0].max_tokens)
+        total = sum(len(encoded_side) for encoded_side in newly_encoded)
+        report = truncation_report(truncated, total, newly_encoded[0].max_tokens)
         warnings.warn(report, stacklevel=stacklevel + 1)
 
 
@@ -272,9 +272,9 @@ def encode_text(
 Sides = tuple[IdRows, ...]
 
 
-def joined(parts: Iterable[Sides]) -> Sides:
-    """Concatenate the rows of one or more parts in memory."""
-    return tuple(IdRows.join(side) for side in zip(*parts, strict=True))
+def joined(chunks: Iterable[Sides]) -> Sides:
+    """Concatenate the rows of one or more chunks in memory."""
+    return tuple(IdRows.join(side) for side in zip(*chunks, strict=True))
 
 
 def encode_corpora(
@@ -291,25 +291,25 @@ def encode_corpora(
         tokenizers: One per side.
         max_length: Maximum number of ids of a side, END_ID included.
         on_progress: Called with the number of rows read so far.
-        collect: Joins the encoded parts, in memory or in files.
+        collect: Joins the encoded chunks, in memory or in files.
     """
     kept: list[int] = []
     dropped_empty = dropped_long = 0
 
-    def parts() -> Iterator[Sides]:
+    def encoded_chunks() -> Iterator[Sides]:
         nonlocal dropped_empty, dropped_long
         encode = functools.partial(_encode_chunk, tokenizers=tokenizers, max_length=max_length)
         for rows in corpora:
             kept.append(0)
-            for part in _map_in_order(encode, _chunks(rows), ENCODERS):
-                kept[-1] += part.kept
-                dropped_empty += part.dropped_empty
-                dropped_long += part.dropped_long
-                yield part.sides
+            for chunk in _map_in_order(encode, _chunks(rows), ENCODERS):
+                kept[-1] += chunk.kept
+                dropped_empty += chunk.dropped_empty
+                dropped_long += chunk.dropped_long
+                yield chunk.sides
                 on_progress(sum(kept) + dropped_empty + dropped_long)
 
     nothing = tuple(IdRows.of([], id_dtype(tokenizer)) for tokenizer in tokenizers)
-    sides = collect(itertools.chain([nothing], parts()))
+    sides = collect(itertools.chain([nothing], encoded_chunks()))
     encoded = EncodedText(sides, max_length, dropped_empty, dropped_long, tuple(kept))
     if not encoded.kept:
         raise ValueError(f"no text is left: {encoded.report()}; use more text or raise max_length")

@@ -91,35 +91,37 @@ def patterns(kinds: np.ndarray, counts: np.ndarray, width: int) -> list[Pattern]
     return packings
 
 
-def fill(side: IdRows, rows: np.ndarray, sizes: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+def fill(
+    id_rows: IdRows, rows: np.ndarray, sizes: np.ndarray, shape: tuple[int, int]
+) -> np.ndarray:
     """Write rows of ids into bins, one after the other.
 
     `rows` (B,) are the numbers of the rows, bin after bin, and `sizes` (bins,) the rows of each
     bin. The result is ids and segments, (2, *shape) int32: the rows of a bin are its segments 1, 2,
     ...; padding is segment 0.
     """
-    lengths = side.lengths_of(rows).astype(np.int64)
+    lengths = id_rows.lengths_of(rows).astype(np.int64)
     before = np.cumsum(lengths) - lengths  # tokens in all earlier rows
     first = np.repeat(np.cumsum(sizes) - sizes, sizes)  # (B,) the first row of each row's bin
     bins = np.repeat(np.arange(len(sizes)), sizes)
     begins = bins * shape[1] + before - before[first]
     counted = np.arange(lengths.sum())
-    places = np.repeat(begins - before, lengths) + counted
+    indices = np.repeat(begins - before, lengths) + counted
     filled = np.full((2, shape[0] * shape[1]), PAD_ID, np.int32)
-    filled[0, places] = side.take(np.repeat(side.offsets[rows] - before, lengths) + counted)
-    filled[1, places] = np.repeat(np.arange(len(rows)) - first + 1, lengths)
+    filled[0, indices] = id_rows.take(np.repeat(id_rows.offsets[rows] - before, lengths) + counted)
+    filled[1, indices] = np.repeat(np.arange(len(rows)) - first + 1, lengths)
     return filled.reshape(2, *shape)
 
 
 def _kinds(lengths: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the distinct lengths (kinds, sides), each row's kind, and each kind's count."""
-    sides = np.stack(lengths, axis=1).astype(np.int64)
-    base = int(sides.max()) + 1
-    key = sides.max(axis=1)  # the longer side first
-    for side in sides.T:
-        key = key * base + side
+    rows = np.stack(lengths, axis=1).astype(np.int64)
+    base = int(rows.max()) + 1
+    key = rows.max(axis=1)  # the longer side first
+    for side_lengths in rows.T:
+        key = key * base + side_lengths
     _, firsts, kind_of_row, counts = np.unique(key, True, True, True)
-    return sides[firsts], kind_of_row, counts
+    return rows[firsts], kind_of_row, counts
 
 
 def _shuffled(rows: np.ndarray, sizes: np.ndarray, random: np.random.Generator) -> Packed:
@@ -127,5 +129,5 @@ def _shuffled(rows: np.ndarray, sizes: np.ndarray, random: np.random.Generator) 
     starts = np.cumsum(sizes) - sizes
     order = random.permutation(len(sizes))
     bounds = np.append(0, np.cumsum(sizes[order]))
-    places = np.repeat(starts[order] - bounds[:-1], sizes[order]) + np.arange(len(rows))
-    return Packed(rows[places], bounds)
+    indices = np.repeat(starts[order] - bounds[:-1], sizes[order]) + np.arange(len(rows))
+    return Packed(rows[indices], bounds)

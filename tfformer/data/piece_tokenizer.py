@@ -39,7 +39,7 @@ MAX_KNOWN = 20  # maximum codes or languages listed in a message
 BUCKETS = 2**63 - 1
 
 
-class Table(pydantic.BaseModel):
+class PieceTable(pydantic.BaseModel):
     """The content of the JSON file beside a SentencePiece model; see `PieceTokenizer`."""
 
     model_config = pydantic.ConfigDict(extra="forbid", strict=True)
@@ -111,7 +111,7 @@ class PieceTokenizer:
                     f"{file}: the tokenizer file is missing; import the model again"
                 )
         try:
-            values = Table.model_validate_json(table.read_bytes())
+            values = PieceTable.model_validate_json(table.read_bytes())
         except pydantic.ValidationError as error:
             reason = error.errors()[0]["msg"]
             raise ValueError(
@@ -285,16 +285,16 @@ class PieceTokenizer:
 
     def _code(self, sentence: str) -> tuple[list[str], str]:
         """Split a sentence into its language code, if it begins with one, and the text."""
-        parts = CODE.fullmatch(sentence) if self.codes else None
-        if parts is None:
+        match = CODE.fullmatch(sentence) if self.codes else None
+        if match is None:
             return [], sentence
-        if parts[1] not in self._ids:
+        if match[1] not in self._ids:
             more = "" if len(self.codes) <= MAX_KNOWN else ", ..."
             raise ValueError(
-                f"the model has no target language {parts[1][:40]}; the known codes are "
+                f"the model has no target language {match[1][:40]}; the known codes are "
                 f"{', '.join(self.codes[:MAX_KNOWN])}{more}"
             )
-        return [parts[1]], parts[2]
+        return [match[1]], match[2]
 
     def _text(self, row: Sequence[int]) -> str:
         ids = before_end(checked_ids(row, self.vocab_size))

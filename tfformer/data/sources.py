@@ -261,15 +261,15 @@ def _tsv_pairs(path: Path) -> Iterator[SentencePair]:
 def _tfds_rows(
     name: str, languages: tuple[str, ...] | None, split: str, sides: int
 ) -> Iterator[Row]:
-    name, _, own_split = name.partition("@")
+    name, _, named_split = name.partition("@")
     tfds, builder = _tfds_builder(name)
     keys = _tfds_languages(builder.info, languages, sides)
     _prepare(name, builder)
     try:
-        dataset = builder.as_dataset(split=own_split or split)
+        dataset = builder.as_dataset(split=named_split or split)
     except ValueError as error:
         raise ValueError(
-            f"TFDS dataset {name!r} has no split {own_split or split!r}; choose one of "
+            f"TFDS dataset {name!r} has no split {named_split or split!r}; choose one of "
             f"{', '.join(builder.info.splits)}"
         ) from error
     for number, row in enumerate(tfds.as_numpy(dataset), start=1):
@@ -365,7 +365,7 @@ def matching_files(names: Sequence[Path]) -> list[tuple[Path, ...]]:
             f"{' and '.join(map(str, names))} must contain the same number of *, because each * "
             "stands for the same text on both sides"
         )
-    matches = [_found(str(name)) for name in names]
+    matches = [_files_by_stars(str(name)) for name in names]
     for number, name in enumerate(names):
         if not matches[number]:
             raise FileNotFoundError(
@@ -383,7 +383,7 @@ def matching_files(names: Sequence[Path]) -> list[tuple[Path, ...]]:
     return list(map(files_of, sorted(matches[0])))
 
 
-def _found(pattern: str) -> dict[tuple[str, ...], Path]:
+def _files_by_stars(pattern: str) -> dict[tuple[str, ...], Path]:
     """Return (what the stars stand for) -> file, for every file that matches the pattern."""
     pieces = pattern.split("*")
     regex = re.compile("([^/]*)".join(map(re.escape, pieces)))

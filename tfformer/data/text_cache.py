@@ -93,7 +93,7 @@ def _key(content: object, tokenizers: Sequence[AnyTokenizer], max_length: int) -
 
 
 def _write_arrays(
-    folder: Path, tokenizers: Sequence[AnyTokenizer], max_length: int, parts: Iterator[Sides]
+    folder: Path, tokenizers: Sequence[AnyTokenizer], max_length: int, chunks: Iterator[Sides]
 ) -> Sides:
     names = SIDES[len(tokenizers)]
     with ExitStack() as stack:
@@ -101,7 +101,7 @@ def _write_arrays(
             stack.enter_context(_RowsWriter(folder, name, id_dtype(tokenizer), max_length))
             for name, tokenizer in zip(names, tokenizers, strict=True)
         ]
-        for sides in parts:
+        for sides in chunks:
             for writer, rows in zip(writers, sides, strict=True):
                 writer.add(rows)
     return _mapped(folder, names)
@@ -244,8 +244,8 @@ def _corpus_fingerprint(
 ) -> dict[str, Any]:
     name = str(text)
     if name.startswith("tfds:"):
-        name, _, own_split = name.removeprefix("tfds:").partition("@")
-        return {"tfds": tfds_version(name), "split": own_split or split, "languages": languages}
+        name, _, named_split = name.removeprefix("tfds:").partition("@")
+        return {"tfds": tfds_version(name), "split": named_split or split, "languages": languages}
     if name.startswith(SELF_CONTAINED):
         rows = json.dumps(list(read_pairs(name)))
         return {"rows": hashlib.sha256(rows.encode()).hexdigest(), "languages": languages}

@@ -22,7 +22,7 @@ class Tokenizers:
     @property
     def languages(self) -> list[str] | None:
         """The names of the two languages of a multilingual model; None for other models."""
-        names = [side.language for side in (self.source, self.target)]
+        names = [tokenizer.language for tokenizer in (self.source, self.target)]
         languages = [name for name in names if name is not None]
         return languages if len(languages) == len(names) else None
 
@@ -48,12 +48,12 @@ class Tokenizers:
         return {"source": self.source.digest, "target": self.target.digest}
 
 
-def _with_language(side: AnyTokenizer, language: str | None) -> AnyTokenizer:
+def _with_language(tokenizer: AnyTokenizer, language: str | None) -> AnyTokenizer:
     if language is None:
-        return side
-    if isinstance(side, Tokenizer) or not side.languages:
+        return tokenizer
+    if isinstance(tokenizer, Tokenizer) or not tokenizer.languages:
         raise ValueError(
             f"the run translates between two fixed languages, so {language[:40]!r} cannot be "
             "chosen; leave out --languages, or import a multilingual model"
         )
-    return side.with_language(language)
+    return tokenizer.with_language(language)

@@ -126,8 +126,8 @@ def exported_tokenizers(folder: Path, manifest: Mapping[str, Any]) -> Tokenizers
             f"{folder / MANIFEST} names the vocabulary {unknown[0]!r}, which is not among its "
             f"files; {REMEDY}"
         )
-    sides = [load_tokenizer(folder / name) for name in names]
-    return Tokenizers(sides[0], sides[-1])
+    tokenizers = [load_tokenizer(folder / name) for name in names]
+    return Tokenizers(tokenizers[0], tokenizers[-1])
 
 
 def _located(path: str | Path) -> tuple[str, str]:

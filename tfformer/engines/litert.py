@@ -66,14 +66,14 @@ class LitertEngine(Engine):
             )
         rows = self._encoded(sentences)
         order = sorted(range(len(rows)), key=lambda number: len(rows[number]))
-        parts = list(_parts(order, self._count))
+        batches = list(_batches(order, self._count))
         signature = BEAM_IDS if beam_size > 1 else GREEDY_IDS
         results = self._threads.map(
-            lambda part: self._translations([rows[number] for number in part], signature), parts
+            lambda batch: self._translations([rows[number] for number in batch], signature), batches
         )
         translations: list[list[Translation]] = [[] for _ in rows]
-        for part, of_part in zip(parts, results, strict=True):
-            for number, row in zip(part, of_part, strict=True):
+        for batch, translated in zip(batches, results, strict=True):
+            for number, row in zip(batch, translated, strict=True):
                 translations[number] = row
         return translations
 
@@ -95,7 +95,7 @@ class LitertEngine(Engine):
         return translations
 
 
-class Found(NamedTuple):
+class TranslatedIds(NamedTuple):
     """The translations of B sentences, best first."""
 
     ids: np.ndarray  # ids (B, N, T); a translation ends with its first end token
@@ -116,18 +116,18 @@ class IdSearch:
                 "export the run again"
             ) from None
 
-    def run(self, rows: Sequence[Sequence[int]], signature: str) -> Found:
+    def run(self, rows: Sequence[Sequence[int]], signature: str) -> TranslatedIds:
         """Translate the ids of B sentences.
 
         `GREEDY_IDS` finds one translation per sentence, `BEAM_IDS` finds several.
         """
         batches = [[row] for row in rows] if self._is_static else [rows]
         results = [self._run(batch, signature) for batch in batches]
-        longest = max(part.ids.shape[2] for part in results)  # a static file's lengths differ
-        ids = np.concatenate([_lengthened(part.ids, longest) for part in results])
-        return Found(ids, np.concatenate([part.scores for part in results]))
+        longest = max(result.ids.shape[2] for result in results)  # a static file's lengths differ
+        ids = np.concatenate([_lengthened(result.ids, longest) for result in results])
+        return TranslatedIds(ids, np.concatenate([result.scores for result in results]))
 
-    def _run(self, rows: Sequence[Sequence[int]], signature: str) -> Found:
+    def _run(self, rows: Sequence[Sequence[int]], signature: str) -> TranslatedIds:
         lengths = np.array(list(map(len, rows)), np.int32)  # (B,)
         width, name = self._width_and_name(max(1, *lengths.tolist()), signature)
         ids = np.full((len(rows), width), END_ID, np.int32)  # (B, S)
@@ -135,8 +135,8 @@ class IdSearch:
             row[: len(values)] = values
         outputs = self._interpreter.get_signature_runner(name)(ids=ids, lengths=lengths)
         if signature == BEAM_IDS:
-            return Found(outputs["ids"], outputs["scores"])
-        return Found(outputs["ids"][:, np.newaxis], outputs["score"][:, np.newaxis])
+            return TranslatedIds(outputs["ids"], outputs["scores"])
+        return TranslatedIds(outputs["ids"][:, np.newaxis], outputs["score"][:, np.newaxis])
 
     def _width_and_name(self, most: int, signature: str) -> tuple[int, str]:
         """Return the input width for `most` tokens and the name of its signature.
@@ -155,7 +155,7 @@ class IdSearch:
         return width, names[width]
 
 
-def _parts(numbers: Sequence[int], count: int) -> Iterator[Sequence[int]]:
+def _batches(numbers: Sequence[int], count: int) -> Iterator[Sequence[int]]:
     """Divide the numbers into parts of similar size, about one or more per interpreter."""
     size = min(SENTENCES, math.ceil(len(numbers) / count))
     for start in range(0, len(numbers), size):

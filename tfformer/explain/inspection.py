@@ -13,7 +13,7 @@ from tfformer.run_directory import Model, Run, Tokenizers, new_model
 from tfformer.training.history import SELECTION_METRICS, best_epoch, is_validated
 
 
-class Part(NamedTuple):
+class Component(NamedTuple):
     """The weights of one component of the model."""
 
     name: str
@@ -30,29 +30,29 @@ def describe(run: Run) -> str:
     """Return the output of `tfformer inspect` for a finished or unfinished run."""
     tokenizers = run.tokenizers
     model = new_model(run.config.model, tokenizers)
-    parts = (
+    sections = (
         _progress(run),
         _recipe(run),
         _vocabulary(run.config, tokenizers),
         _layers(model),
         _files(run),
     )
-    return "\n\n".join(parts)
+    return "\n\n".join(sections)
 
 
-def model_parts(model: Model) -> list[Part]:
+def model_components(model: Model) -> list[Component]:
     """Return the weights of a built model per component; identical layers are listed once."""
-    parts = []
+    components = []
     for layer in model.layers:
         names = _names(model, layer)
         if isinstance(layer, TokenEmbedding):
             roles = [name.removesuffix("embedding").rstrip("_") or "input" for name in names]
-            parts.append(_part(f"{', '.join(roles)} embedding", layer.weights))
+            components.append(_component(f"{', '.join(roles)} embedding", layer.weights))
         else:
-            parts += _stack_parts(names[0], layer)
+            components += _stack_components(names[0], layer)
     if model.output_bias is not None:
-        parts.append(_part("output bias", [model.output_bias]))
-    return parts
+        components.append(_component("output bias", [model.output_bias]))
+    return components
 
 
 def _names(model: Model, layer: keras.layers.Layer) -> list[str]:
@@ -60,21 +60,23 @@ def _names(model: Model, layer: keras.layers.Layer) -> list[str]:
     return [name for name, value in vars(model).items() if value is layer]
 
 
-def _stack_parts(side: str, stack: keras.layers.Layer) -> Iterator[Part]:
+def _stack_components(stack_name: str, stack: keras.layers.Layer) -> Iterator[Component]:
     """Yield the components of a stack: the weights of each sub-layer, grouped."""
     for sublayer in stack.layers[0].sublayers():
-        places: dict[str, list[keras.Variable]] = {}
+        groups: dict[str, list[keras.Variable]] = {}
         for weight in sublayer.weights:
             layer_name = weight.path.split("/")[-2]
-            places.setdefault(layer_name, []).append(weight)
-        for layer_name, weights in places.items():
-            yield _part(f"{side} {sublayer.name} {layer_name}", weights, len(stack.layers))
+            groups.setdefault(layer_name, []).append(weight)
+        for layer_name, weights in groups.items():
+            yield _component(
+                f"{stack_name} {sublayer.name} {layer_name}", weights, len(stack.layers)
+            )
     if stack.normalization:
-        yield _part(f"{side} normalization", stack.normalization.weights)
+        yield _component(f"{stack_name} normalization", stack.normalization.weights)
 
 
-def _part(name: str, weights: list[keras.Variable], copies: int = 1) -> Part:
-    return Part(name, tuple(tuple(weight.shape) for weight in weights), copies)
+def _component(name: str, weights: list[keras.Variable], copies: int = 1) -> Component:
+    return Component(name, tuple(tuple(weight.shape) for weight in weights), copies)
 
 
 def _progress(run: Run) -> str:
@@ -119,16 +121,16 @@ def _vocabulary(config: Config, tokenizers: Tokenizers) -> str:
 
 
 def _layers(model: Model) -> str:
-    parts = model_parts(model)
-    total = sum(part.copies * part.parameters for part in parts)
-    width = max(len(part.name) for part in parts)
+    components = model_components(model)
+    total = sum(component.copies * component.parameters for component in components)
+    width = max(len(component.name) for component in components)
     numbers = f"{'parameters':>12}{'layers':>8}{'together':>14}"
     lines = [f"{'Layers':<{width}}    {'shape':<22}{numbers}"]
-    for part in parts:
-        shape = " + ".join(" x ".join(map(str, shape)) for shape in part.shapes)
-        together = part.copies * part.parameters
-        numbers = f"{part.parameters:>12,}{part.copies:>8}{together:>14,}"
-        lines.append(f"  {part.name:<{width}}  {shape:<22}{numbers}")
+    for component in components:
+        shape = " + ".join(" x ".join(map(str, shape)) for shape in component.shapes)
+        together = component.copies * component.parameters
+        numbers = f"{component.parameters:>12,}{component.copies:>8}{together:>14,}"
+        lines.append(f"  {component.name:<{width}}  {shape:<22}{numbers}")
     lines.append(f"  {'all':<{width}}  {'':<22}{'':>12}{'':>8}{total:>14,}")
     lines.append(f"  {_size(4 * total)} in float32, {_size(2 * total)} in bfloat16")
     return "\n".join(lines)

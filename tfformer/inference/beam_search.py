@@ -55,7 +55,7 @@ class _Beams(NamedTuple):
     last: tf.Tensor  # (B, N) last token of each live beam
     ids: tf.Tensor  # (B, N, L) all tokens of each live beam
     scores: tf.Tensor  # (B, N) their log-probabilities in nats
-    found: Hypotheses  # (B, N) finished hypotheses
+    finished: Hypotheses  # (B, N) finished hypotheses
     max_lengths: tf.Tensor  # (B,) maximum tokens of a hypothesis
     state: Any  # the step function's state, with B * N rows
 
@@ -158,7 +158,7 @@ def beam_search(
         )
         top_scores, top_beams, top_tokens = continuations  # each (B, K)
         if narrowing:
-            top_scores = _narrowed(top_scores, width=beam_size - _count(beams.found))
+            top_scores = _narrowed(top_scores, width=beam_size - _count(beams.finished))
         top_ids = tf.gather(beams.ids, top_beams, batch_dims=1)  # (B, K, L)
         top_ids = write_tokens(top_ids, top_tokens, step)  # (B, K, L)
 
@@ -167,7 +167,7 @@ def beam_search(
         is_last_step = step + 1 >= beams.max_lengths  # (B,)
         is_finished = (top_tokens == END_ID) | is_last_step[:, tf.newaxis]  # (B, K)
         finished = _add_finished(
-            beams.found,
+            beams.finished,
             ids=top_ids[:, :beam_size],
             scores=top_scores[:, :beam_size],
             is_finished=is_finished[:, :beam_size],
@@ -190,7 +190,7 @@ def beam_search(
             last=tf.gather(top_tokens, live, batch_dims=1),
             ids=tf.gather(top_ids, live, batch_dims=1),
             scores=live_scores,
-            found=finished,
+            finished=finished,
             state=reorder(state, tf.reshape(row_of_beam_0 + live_beams, [-1])),
         )
         return [after]
@@ -213,7 +213,7 @@ def _first_beams(
         last=tf.fill([sentences, beam_size], START_ID),
         ids=no_ids,
         scores=tf.concat([first_score, no_scores[:, 1:]], axis=1),
-        found=Hypotheses(no_ids, no_lengths, no_scores),
+        finished=Hypotheses(no_ids, no_lengths, no_scores),
         max_lengths=max_lengths,
         state=state,
     )

@@ -65,8 +65,8 @@ def top_k(logits: tf.Tensor, k: int) -> tuple[tf.Tensor, tf.Tensor]:
         last = tf.range(count * BLOCK, size)
         values = tf.concat([values, logits[:, count * BLOCK :]], axis=1)
         ids = tf.concat([ids, tf.zeros_like(ids[:, :1]) + last], axis=1)
-    values, places = tf.math.top_k(values, k)  # (R, k)
-    return values, tf.gather(ids, places, batch_dims=1)
+    values, indices = tf.math.top_k(values, k)  # (R, k)
+    return values, tf.gather(ids, indices, batch_dims=1)
 
 
 def argmax(logits: tf.Tensor) -> tf.Tensor:
@@ -136,9 +136,9 @@ def forbid_words(
     """Give the lowest logit to tokens (R, V) that would complete one of the words (W)."""
     longest = max(2, *map(len, words)) - 1  # tokens of a word before its last
     beginnings = tf.constant([[ANY] * (longest + 1 - len(word)) + [*word[:-1]] for word in words])
-    places = count - longest + tf.range(longest)  # indices of the most recent tokens
-    recent = tf.gather(ids, tf.maximum(places, 0), axis=1)  # (R, longest)
-    recent = tf.where(places < 0, NO_TOKEN, recent)
+    indices = count - longest + tf.range(longest)  # indices of the most recent tokens
+    recent = tf.gather(ids, tf.maximum(indices, 0), axis=1)  # (R, longest)
+    recent = tf.where(indices < 0, NO_TOKEN, recent)
     is_any = beginnings == ANY
     begun = tf.reduce_all(is_any | (recent[:, tf.newaxis] == beginnings), axis=2)  # (R, W)
     last = tf.zeros_like(begun, tf.int32) + tf.constant([word[-1] for word in words])
@@ -148,8 +148,8 @@ def forbid_words(
 def _named(tokens: tf.Tensor, is_named: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
     """Return a mask (R, V) of the tokens (R, N) that `is_named` marks."""
     rows = tf.zeros_like(tokens) + tf.range(tf.shape(tokens)[0])[:, tf.newaxis]
-    places = tf.stack([rows, tokens], axis=-1)  # (R, N, 2)
-    return tf.scatter_nd(places, tf.cast(is_named, tf.int32), tf.shape(logits)) > 0
+    indices = tf.stack([rows, tokens], axis=-1)  # (R, N, 2)
+    return tf.scatter_nd(indices, tf.cast(is_named, tf.int32), tf.shape(logits)) > 0
 
 
 def log_sum_exp(logits: tf.Tensor, best: tf.Tensor) -> tf.Tensor:

@@ -233,7 +233,7 @@ class _Sequences(NamedTuple):
     state: Any  # the step function's, of R rows
 
     @property
-    def found(self) -> Hypotheses:
+    def finished(self) -> Hypotheses:
         """One hypothesis for each row."""
         return Hypotheses(
             ids=self.ids[:, tf.newaxis],  # (R, 1, L)
@@ -311,7 +311,7 @@ def finish(
         return tf.reduce_any(live.unfinished)
 
     if rounds is None:  # the loop variables are a list of one NamedTuple
-        return tf.while_loop(is_unfinished, append_token, [start])[0].found
+        return tf.while_loop(is_unfinished, append_token, [start])[0].finished
 
     def take_round(
         is_live: tf.Tensor, live: Live, finished: Hypotheses
@@ -320,14 +320,14 @@ def finish(
         live = _one_round(live, append_token, rounds)
         # The index (B,) of each sentence among the live sentences.
         number = tf.maximum(tf.cumsum(tf.cast(is_live, tf.int32)) - 1, 0)
-        finished = _replaced(finished, is_live, gather_rows(live.found, number))
+        finished = _replaced(finished, is_live, gather_rows(live.finished, number))
         is_live &= tf.gather(live.unfinished, number)
         return is_live, _without_finished(live, rounds), finished
 
     def is_any_live(is_live: tf.Tensor, live: Live, finished: Hypotheses) -> tf.Tensor:
         return tf.reduce_any(is_live)
 
-    begin = start.unfinished, _without_finished(start, rounds), start.found
+    begin = start.unfinished, _without_finished(start, rounds), start.finished
     return tf.while_loop(is_any_live, take_round, begin)[2]
 
 

@@ -85,10 +85,10 @@ class _Truncation:
         self.truncated = 0
         self.max_tokens = 0
 
-    def count(self, side: EncodedSentences) -> None:
-        self.sentences += len(side)
-        self.truncated += side.truncated
-        self.max_tokens = side.max_tokens
+    def count(self, encoded: EncodedSentences) -> None:
+        self.sentences += len(encoded)
+        self.truncated += encoded.truncated
+        self.max_tokens = encoded.max_tokens
 
     def warn(self) -> None:
         if self.truncated:

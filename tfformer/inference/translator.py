@@ -123,14 +123,14 @@ class Translator(TextModel):
     ) -> None:
         self.model = model
         self.tokenizers = Tokenizers(tokenizer, target_tokenizer or tokenizer)
-        for side, size in (
+        for side_tokenizer, size in (
             (self.tokenizers.source, model.source_vocab_size),
             (self.tokenizers.target, model.target_vocab_size),
         ):
-            if side.vocab_size != size:
+            if side_tokenizer.vocab_size != size:
                 raise ValueError(
-                    f"a tokenizer of {side.vocab_size} pieces does not fit a model for {size}; "
-                    "pass the tokenizer that the model was trained with"
+                    f"a tokenizer of {side_tokenizer.vocab_size} pieces does not fit a model for "
+                    f"{size}; pass the tokenizer that the model was trained with"
                 )
         self.decoding = DecodingConfig(beam_size=beam_size, length_penalty=length_penalty)
         self.max_length = max_length
@@ -176,7 +176,7 @@ class Translator(TextModel):
 
     def measure(self, rows: Sequence[Row], config: Config) -> Measured:
         """Translate the rows' sources greedily and return BLEU, chrF and some translations."""
-        sources, references = (list(side) for side in zip(*rows, strict=True))
+        sources, references = (list(column) for column in zip(*rows, strict=True))
         translations = self.translate(sources, beam_size=1)
         scores = evaluation.scores(
             translations, references, tokenize=evaluation.bleu_tokenizer(config)

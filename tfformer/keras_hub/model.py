@@ -138,13 +138,13 @@ class KerasHubModel(Transformer):
 
     def hidden(self, inputs: dict[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
         source, target = inputs["source"], inputs["target"]
-        sides = {
+        backbone_inputs = {
             "encoder_token_ids": source,
             "encoder_padding_mask": source != PAD_ID,
             "decoder_token_ids": target,
             "decoder_padding_mask": target != PAD_ID,
         }
-        return self.lm.backbone(sides, training=training)["decoder_sequence_output"]
+        return self.lm.backbone(backbone_inputs, training=training)["decoder_sequence_output"]
 
     def encode_and_project(self, source: tf.Tensor) -> Memory:  # type: ignore[override]
         mask = source != PAD_ID

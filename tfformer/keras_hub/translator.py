@@ -165,8 +165,8 @@ def _check_positions(seq2seq_lm: Any, max_length: int) -> None:
 def _check_interface(seq2seq_lm: Any, name: str) -> None:
     for method, arguments in INTERFACE.items():
         function = getattr(seq2seq_lm, method, None)
-        found = set(inspect.signature(function).parameters) if function else set()
-        if found != arguments:
+        parameters = set(inspect.signature(function).parameters) if function else set()
+        if parameters != arguments:
             raise ValueError(
                 f"{name}.{method} takes different arguments from those of T5 and BART, so a search "
                 "cannot call it"

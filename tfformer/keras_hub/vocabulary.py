@@ -22,8 +22,8 @@ def prompt_of(preprocessor: Any) -> Prompt:
     lengths = {"encoder_sequence_length": 8, "decoder_sequence_length": 8}
     packed = preprocessor.generate_preprocess(text, **lengths)
     source, target = (
-        np.asarray(packed[f"{side}_token_ids"])[np.asarray(packed[f"{side}_padding_mask"], bool)]
-        for side in ("encoder", "decoder")
+        np.asarray(packed[f"{stack}_token_ids"])[np.asarray(packed[f"{stack}_padding_mask"], bool)]
+        for stack in ("encoder", "decoder")
     )
     return source.tolist(), target.tolist()
 

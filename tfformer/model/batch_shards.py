@@ -14,7 +14,7 @@ Batch = tuple[Any, tf.Tensor, tf.Tensor]  # inputs, labels and sample weights
 SEED = "seed_generator_state"  # variable name in each `keras.random.SeedGenerator`
 
 
-class Workers(Protocol):
+class ProcessGroup(Protocol):
     """Processes that train one model together, each on different shards of a batch."""
 
     number: int  # the number of this process, from 0
@@ -47,7 +47,7 @@ class ShardedModel(keras.Model):
     """
 
     devices: Sequence[str] = ("",)
-    workers: Workers | None = None
+    workers: ProcessGroup | None = None
     compiles_shards: bool = False
     _shards: int = 1
 
@@ -74,7 +74,7 @@ class ShardedModel(keras.Model):
                 the shape of the labels.
         """
         x, labels, weights = _checked(data)
-        first, count = self._own_shards()
+        first, count = self._first_shard_and_count()
         if count == 1 and not self._loss_is_mean_by(weights):
             return super().train_step(data)
         if weights is None:
@@ -106,7 +106,7 @@ class ShardedModel(keras.Model):
         self._loss_tracker.update_state(loss, sample_weight=total)
         return self.compute_metrics(x, labels, predicted, weights)
 
-    def _own_shards(self) -> tuple[int, int]:
+    def _first_shard_and_count(self) -> tuple[int, int]:
         """Return this process's first shard and the number of all shards."""
         if self.workers is None:
             return 0, self.shards
@@ -215,8 +215,8 @@ def _checked(data: tuple[Any, ...]) -> tuple[Any, Any, Any]:
 def _shard(batch: Batch, number: int, shards: int) -> Batch:
     """Return the rows of shard `number`; none if the batch has too few rows."""
 
-    def part(rows: tf.Tensor) -> tf.Tensor:
+    def rows_of_shard(rows: tf.Tensor) -> tf.Tensor:
         count = tf.shape(rows)[0]
         return rows[count * number // shards : count * (number + 1) // shards]
 
-    return tf.nest.map_structure(part, batch)
+    return tf.nest.map_structure(rows_of_shard, batch)

@@ -126,8 +126,8 @@ class BeamCache(NamedTuple):
         keys_values, visible = grown_eagerly(self, (position + 1) * beams)
         rows, _, slots, _ = tf.unstack(tf.shape(visible))
         slot = position * beams + tf.range(rows) % beams  # (B * N,)
-        is_own = tf.range(slots)[:, tf.newaxis] == slot[:, tf.newaxis, tf.newaxis, tf.newaxis]
-        return BeamCache(keys_values, visible | is_own)
+        is_new = tf.range(slots)[:, tf.newaxis] == slot[:, tf.newaxis, tf.newaxis, tf.newaxis]
+        return BeamCache(keys_values, visible | is_new)
 
     def reordered(self, rows: tf.Tensor) -> "BeamCache":
         """Return the cache of the beams that continue the beams `rows` (B * N,)."""

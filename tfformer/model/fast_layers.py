@@ -177,8 +177,8 @@ class Dropout(keras.layers.Dropout):
         words = tf.random.stateless_uniform(
             [(size + 1) // 2], seed, minval=None, maxval=None, dtype=tf.uint32
         )
-        halves = tf.reshape(tf.bitcast(words, tf.uint16), [-1])[:size]
-        kept = tf.reshape(halves >= dropped, tf.shape(x))
+        draws = tf.reshape(tf.bitcast(words, tf.uint16), [-1])[:size]
+        kept = tf.reshape(draws >= dropped, tf.shape(x))
         return tf.where(kept, x / (1 - dropped / 2**16), tf.zeros((), x.dtype))
 
 

@@ -14,7 +14,7 @@ from tfformer.argument_checks import require, require_number, require_size
 from tfformer.config import PRESETS, Dialect
 from tfformer.model.cache import Cache, with_capacity
 from tfformer.model.embedding import TokenEmbedding
-from tfformer.model.masks import look_ahead_mask, places_in_segments, segment_mask
+from tfformer.model.masks import look_ahead_mask, positions_in_segments, segment_mask
 from tfformer.model.registry import (
     Activation,
     LayerOptions,
@@ -181,8 +181,8 @@ class LanguageModel(TokenModel):
         if segments is None:
             return self.stack(embeddings, mask, training=training)
         mask &= segment_mask(segments, segments)  # (B, 1, T, T)
-        places = places_in_segments(segments)
-        return self.stack(embeddings, mask, training=training, places=places)
+        segment_positions = positions_in_segments(segments)
+        return self.stack(embeddings, mask, training=training, segment_positions=segment_positions)
 
     def step(
         self, ids: tf.Tensor, position: tf.Tensor | int, cache: Cache

@@ -55,8 +55,8 @@ class MarianDecoderLayer(DecoderLayer):
         new = attention.project(x)  # keys and values, each (R, H, T, D // H)
         cache = new if cache is None else cache.write(new, position)  # each (R, H, L, D // H)
         attended, weights = attention.attend(h, cache, mask)
-        _, own_values = tf.split(attention.key_value(h), 2, axis=-1)
-        to_itself = attention.output_projection(own_values)  # (R, T, D), with attention weight 1
+        _, values = tf.split(attention.key_value(h), 2, axis=-1)
+        to_itself = attention.output_projection(values)  # (R, T, D), with attention weight 1
         is_first = _sees_one_key(mask, tf.shape(cache.keys)[2])
         attended = tf.where(is_first, to_itself, attended)
         return self.self_attention_residual.after(x, attended, training), weights, cache

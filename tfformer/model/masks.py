@@ -102,11 +102,11 @@ def segment_mask(queries: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
     return queries[:, tf.newaxis, :, tf.newaxis] == keys[:, tf.newaxis, tf.newaxis]
 
 
-def places_in_segments(segments: tf.Tensor) -> tf.Tensor:
+def positions_in_segments(segments: tf.Tensor) -> tf.Tensor:
     """Return the position of each token in its segment, (B, T) int32, counted from 0.
 
     Example:
-        >>> places_in_segments(tf.constant([[1, 1, 1, 2, 2, 0]])).numpy().tolist()
+        >>> positions_in_segments(tf.constant([[1, 1, 1, 2, 2, 0]])).numpy().tolist()
         [[0, 1, 2, 0, 1, 0]]
     """
     earlier = segment_mask(segments, segments) & look_ahead_mask(tf.shape(segments)[1])

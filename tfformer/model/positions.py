@@ -95,20 +95,20 @@ class PositionalEncoding(SequenceLayer):
         self,
         embeddings: tf.Tensor,
         position: tf.Tensor | int = 0,
-        places: tf.Tensor | None = None,
+        segment_positions: tf.Tensor | None = None,
     ) -> tf.Tensor:
         """Add the encodings of position, position + 1, ... to embeddings (B, T, D).
 
-        `places` (B, T), with values below T, contains the index of each token's position among
-        these.
+        `segment_positions` (B, T), with values below T, contains the index of each token's position
+        among these.
         """
         count = embeddings.shape[1] or tf.shape(embeddings)[1]  # T
         positions = position + self.offset + tf.range(count)  # (T,)
         encodings = positional_encoding(
             positions, self.d_model, self.layout, self.timescale
         )  # (T, D)
-        if places is not None:
-            encodings = tf.gather(encodings, places)  # (B, T, D)
+        if segment_positions is not None:
+            encodings = tf.gather(encodings, segment_positions)  # (B, T, D)
         return embeddings + tf.cast(encodings, embeddings.dtype)
 
     def get_config(self) -> dict[str, Any]:

@@ -123,9 +123,9 @@ def _read_mask(mask: tf.Tensor, length: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor
     `mask` broadcasts over (R, T, T).
     """
     positions = tf.range(length)
-    is_own = positions == positions[:, tf.newaxis]  # (T, T)
+    is_same = positions == positions[:, tf.newaxis]  # (T, T)
     is_earlier = positions < positions[:, tf.newaxis]
-    is_read = tf.reduce_any(mask & is_own, axis=-1, keepdims=True)
+    is_read = tf.reduce_any(mask & is_same, axis=-1, keepdims=True)
     return is_read, tf.reduce_any(mask & is_earlier, axis=-1, keepdims=True)
 
 

@@ -102,24 +102,25 @@ class _Stack(SequenceLayer):
         return self.layer_class(**arguments)
 
     def build(self, embeddings_shape: Shape | None = None) -> None:
-        parts = [self.positions, self.dropout_layer, *self.layers]
+        layers = [self.positions, self.dropout_layer, *self.layers]
         if self.normalization:
-            parts.append(self.normalization)
-        for part in parts:
-            part.build((None, None, self.d_model))
+            layers.append(self.normalization)
+        for layer in layers:
+            layer.build((None, None, self.d_model))
 
     def add_positions(
         self,
         embeddings: tf.Tensor,
         position: tf.Tensor | int = 0,
         training: bool | None = None,
-        places: tf.Tensor | None = None,
+        segment_positions: tf.Tensor | None = None,
     ) -> tf.Tensor:
         """Add the positional encoding from `position` on and apply dropout (sections 3.5, 5.4).
 
-        `places` (B, T) contains the positions of packed rows, see `places_in_segments`.
+        `segment_positions` (B, T) contains the positions of packed rows, see
+        `positions_in_segments`.
         """
-        encoded = self.positions(embeddings, position=position, places=places)
+        encoded = self.positions(embeddings, position=position, segment_positions=segment_positions)
         return self.dropout_layer(encoded, training=training)
 
     def final_norm(self, x: tf.Tensor) -> tf.Tensor:
@@ -269,7 +270,7 @@ class Encoder(_Stack):
         attention_mask: tf.Tensor | None = None,
         mask: tf.Tensor | None = None,
         training: bool | None = None,
-        places: tf.Tensor | None = None,
+        segment_positions: tf.Tensor | None = None,
     ) -> tf.Tensor:
         """Encode all positions at once.
 
@@ -279,13 +280,13 @@ class Encoder(_Stack):
                 be attended to. Rank 2 is (B, S); for a mask (S, S) pass `mask[None]`.
             mask: The mask that Keras passes by this name, combined with `attention_mask`.
             training: Whether to apply dropout.
-            places: The positions (B, S) of packed rows, see `places_in_segments`.
+            segment_positions: The positions (B, S) of packed rows, see `positions_in_segments`.
 
         Returns:
             Vectors (B, S, D).
         """
         allowed = join_masks(attention_mask, mask, carried_mask(embeddings))
-        x = self.add_positions(embeddings, training=training, places=places)
+        x = self.add_positions(embeddings, training=training, segment_positions=segment_positions)
         for layer in self.layers:
             x = layer(x, attention_mask=allowed, training=training)
         return self.final_norm(x)
@@ -345,7 +346,7 @@ class Decoder(_Stack):
         mask: tf.Tensor | None = None,
         training: bool | None = None,
         use_causal_mask: bool = True,
-        places: tf.Tensor | None = None,
+        segment_positions: tf.Tensor | None = None,
     ) -> tf.Tensor:
         """Decode all positions at once.
 
@@ -360,7 +361,7 @@ class Decoder(_Stack):
             mask: The mask that Keras passes by this name, combined with `attention_mask`.
             training: Whether to apply dropout.
             use_causal_mask: Whether a position attends to no later one, whatever the masks say.
-            places: The positions (B, T) of packed rows, see `places_in_segments`.
+            segment_positions: The positions (B, T) of packed rows, see `positions_in_segments`.
 
         Returns:
             Vectors (B, T, D).
@@ -370,7 +371,7 @@ class Decoder(_Stack):
             "attention_mask": join_masks(attention_mask, mask, carried_mask(embeddings), causal),
             "memory_mask": join_masks(memory_mask, carried_mask(memory)),
         }
-        x = self.add_positions(embeddings, training=training, places=places)
+        x = self.add_positions(embeddings, training=training, segment_positions=segment_positions)
         for layer in self.layers:
             x = layer(x, memory, **masks, training=training, use_causal_mask=False)
         return self.final_norm(x)

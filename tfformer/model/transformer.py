@@ -15,7 +15,7 @@ from tfformer.config import PRESETS, DecoderKind, Dialect
 from tfformer.model.cache import BeamCache, Cache, with_capacity
 from tfformer.model.embedding import TokenEmbedding
 from tfformer.model.marian import ZeroStartEmbedding
-from tfformer.model.masks import padding_mask, places_in_segments, segment_mask
+from tfformer.model.masks import padding_mask, positions_in_segments, segment_mask
 from tfformer.model.recurrence import RecurrentDecoder
 from tfformer.model.registry import (
     Activation,
@@ -243,7 +243,7 @@ class Transformer(TokenModel):
         Raises:
             ValueError: Source or target is missing.
         """
-        return self.logits(self.hidden(_two_sides(inputs, target), training=training))
+        return self.logits(self.hidden(_source_and_target(inputs, target), training=training))
 
     def hidden(self, inputs: dict[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
         """Compute the decoder's hidden states; `logits` projects them to the vocabulary.
@@ -269,7 +269,7 @@ class Transformer(TokenModel):
             self.source_embedding(inputs["source"], training=training),
             segment_mask(source, source),
             training=training,
-            places=places_in_segments(source),
+            segment_positions=positions_in_segments(source),
         )  # (B, S, D)
         return self.decoder(
             self.target_embedding(inputs["target"], training=training),
@@ -277,7 +277,7 @@ class Transformer(TokenModel):
             segment_mask(target, target),
             segment_mask(target, source),
             training=training,
-            places=places_in_segments(target),
+            segment_positions=positions_in_segments(target),
         )
 
     def encode(
@@ -396,7 +396,7 @@ class Transformer(TokenModel):
         return [{side: keras.InputSpec(dtype="int32", shape=(None, None)) for side in sides}]
 
 
-def _two_sides(
+def _source_and_target(
     inputs: dict[str, tf.Tensor] | list[tf.Tensor] | tf.Tensor, target: tf.Tensor | None
 ) -> dict[str, tf.Tensor]:
     """Return the inputs of `Transformer.call`, in any of its forms, as a dictionary."""

@@ -21,7 +21,7 @@ def locked_for_new_run(path: str | Path) -> Iterator[None]:
     """
     check_free(path)
     folder = folder_at(path)
-    missing = [place for place in (folder.path, *folder.path.parents) if not place.exists()]
+    missing = [parent for parent in (folder.path, *folder.path.parents) if not parent.exists()]
     folder.path.mkdir(parents=True, exist_ok=True)
     try:
         with _held(folder):
@@ -34,9 +34,9 @@ def locked_for_new_run(path: str | Path) -> Iterator[None]:
                         (folder.path / name).unlink(missing_ok=True)
                     folder.push()
     finally:
-        for place in missing:
+        for parent in missing:
             with suppress(OSError):  # not empty: the run is in it
-                place.rmdir()
+                parent.rmdir()
 
 
 @contextmanager
@@ -48,9 +48,9 @@ def locked_for_resume(path: str | Path) -> Iterator[Run]:
     folder = run_folder(path)
     with _held(folder):
         run = Run.open(path)
-        for place in (run.tensorboard, *run.tensorboard.rglob("*")):
-            if place.is_symlink():
-                raise ValueError(f"{place} is a link, which is not followed; remove it")
+        for entry in (run.tensorboard, *run.tensorboard.rglob("*")):
+            if entry.is_symlink():
+                raise ValueError(f"{entry} is a link, which is not followed; remove it")
         yield run
 
 

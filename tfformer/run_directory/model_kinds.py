@@ -18,7 +18,8 @@ class ModelKind(NamedTuple):
 
     description: str  # for messages
     read: Callable[..., Iterator[Row]]  # rows of a data source: `read_pairs` or `read_sentences`
-    sides: Callable[[Tokenizers], tuple[AnyTokenizer, ...]]  # the tokenizer of each side of a row
+    # the tokenizer of each side of a row
+    side_tokenizers: Callable[[Tokenizers], tuple[AnyTokenizer, ...]]
     build: Callable[[ModelConfig, Tokenizers, str], Model]  # the untrained model in a dtype
     parameters: Callable[[ModelConfig, Tokenizers], int]  # number of parameters, computed
 
@@ -109,14 +110,14 @@ MODEL_KINDS: Mapping[Architecture, ModelKind] = {
     "encoder-decoder": ModelKind(
         description="a translation model, for `tfformer translate`",
         read=read_pairs,
-        sides=lambda tokenizers: (tokenizers.source, tokenizers.target),
+        side_tokenizers=lambda tokenizers: (tokenizers.source, tokenizers.target),
         build=_new_translation_model,
         parameters=_count_translation_model,
     ),
     "decoder": ModelKind(
         description="a language model, for `tfformer generate`",
         read=read_sentences,
-        sides=lambda tokenizers: (tokenizers.target,),
+        side_tokenizers=lambda tokenizers: (tokenizers.target,),
         build=_new_language_model,
         parameters=_count_language_model,
     ),

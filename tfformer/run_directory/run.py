@@ -47,8 +47,8 @@ def digest_of_settings(values: Mapping[str, Any]) -> str:
 
 def digest_of_model(values: Mapping[str, Any], digests: Mapping[str, str]) -> str:
     """Return the SHA-256 of the model's settings in config.json and of its vocabularies."""
-    sides = {side: digests.get(side) for side in ("source", "target")}
-    return digest_of_values({"model": values.get("model"), **sides})
+    vocabularies = {name: digests.get(name) for name in ("source", "target")}
+    return digest_of_values({"model": values.get("model"), **vocabularies})
 
 
 DAMAGED_ZIP = (  # errors of np.load; zipfile reports some damage as an unknown method or a password

@@ -28,11 +28,11 @@ def check_backend() -> None:
 
     It raises ImportError, or SystemExit with one line if this process is the command line.
     """
-    backend, place = _backend()
+    backend, origin = _backend()
     if backend == "tensorflow":
         return
     message = (
-        f"{place} is {backend!r}, but tfformer requires TensorFlow; set KERAS_BACKEND=tensorflow "
+        f"{origin} is {backend!r}, but tfformer requires TensorFlow; set KERAS_BACKEND=tensorflow "
         "before Keras is imported"
     )
     if not _is_command_line():

@@ -41,7 +41,7 @@ def application(
     models: ServedModels,
     hosts: Collection[str] = (),
     keys: Collection[str] = (),
-    own_host: str = "localhost",
+    listening_host: str = "localhost",
 ) -> FastAPI:
     """Return the application, without a socket.
 
@@ -50,7 +50,7 @@ def application(
         hosts: Host names, besides IP addresses and localhost, under which browsers may reach this
             server.
         keys: API keys; with an empty collection, requests need no key.
-        own_host: The host that the server listens on.
+        listening_host: The host that the server listens on.
     """
     state = State(models, keys)
     app = FastAPI(
@@ -68,7 +68,7 @@ def application(
     for path, question in HEALTH.items():
         app.get(path, summary=f"Tell whether the server {question}", tags=["Monitoring"])(_health)
     add_error_answers(app)
-    app.add_middleware(_AroundRequest, guard=HostGuard(hosts, own_host))
+    app.add_middleware(_AroundRequest, guard=HostGuard(hosts, listening_host))
     app.openapi = lambda: pages.description(app)  # type: ignore[method-assign]
     return app
 

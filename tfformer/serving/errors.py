@@ -46,8 +46,8 @@ def error_answer(path: str, status: int, message: str) -> JSONResponse:
 def validation_reason(error: ValidationError | RequestValidationError) -> str:
     """Return one line about the first mistake in a request, with the field and its value."""
     first = error.errors()[0]
-    places = [place for place in first["loc"] if place not in ("body", "path", "query")]
-    field = places[0] if places else "body"
+    names = [name for name in first["loc"] if name not in ("body", "path", "query")]
+    field = names[0] if names else "body"
     if first["type"] == "missing":
         return f"the field {field} is missing"
     rule = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")

@@ -142,7 +142,7 @@ def _run_together(batch: list[_Request]) -> list[Arrays]:
     rows = {name: np.split(values, ends) for name, values in outputs.items()}
 
     def answer(number: int) -> Arrays:
-        return {name: parts[number] for name, parts in rows.items()}
+        return {name: arrays[number] for name, arrays in rows.items()}
 
     return list(map(answer, range(len(batch))))
 

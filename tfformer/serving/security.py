@@ -29,7 +29,7 @@ HEADERS = {  # in every response
     "Cross-Origin-Resource-Policy": "same-origin",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
-OWN_SITES = ("same-origin", "none")  # values of Sec-Fetch-Site; none: typed by the user
+ALLOWED_SITES = ("same-origin", "none")  # values of Sec-Fetch-Site; none: typed by the user
 
 
 class ApiKeys:
@@ -83,9 +83,9 @@ class HostGuard:
     further host names of this server, such as a proxy's; pages from these hosts may send requests.
     """
 
-    def __init__(self, hosts: Collection[str] = (), own_host: str = "localhost") -> None:
+    def __init__(self, hosts: Collection[str] = (), listening_host: str = "localhost") -> None:
         self._allowed = {host.lower() for host in hosts}
-        allowed = {"localhost", own_host.lower(), socket.gethostname().lower()}
+        allowed = {"localhost", listening_host.lower(), socket.gethostname().lower()}
         self._hosts = self._allowed | allowed
 
     def check(self, method: str, headers: Headers) -> None:
@@ -103,7 +103,7 @@ class HostGuard:
     def _check_origin(self, headers: Headers) -> None:
         origin = headers.get("origin")
         site = headers.get("sec-fetch-site", "none")
-        if origin is None and site in OWN_SITES:
+        if origin is None and site in ALLOWED_SITES:
             return  # sent by a program, or from the address bar
         if origin is not None and origin.partition("://")[2] == headers.get("host"):
             return

@@ -31,7 +31,7 @@ OpenAligner = Callable[[Any], Align | None]  # takes a run's engine; may return 
 
 
 def serve(
-    places: Sequence[str | Path],
+    artifacts: Sequence[str | Path],
     host: str,
     port: int,
     allowed_hosts: Collection[str] = (),
@@ -41,8 +41,8 @@ def serve(
     """Serve run directories or exports until SIGTERM or Ctrl-C, then finish the running requests.
 
     Args:
-        places: Run directories, exports, or single versions of exports. `en-de=runs/mine` serves it
-            under a name other than the folder's.
+        artifacts: Run directories, exports, or single versions of exports. `en-de=runs/mine` serves
+            it under a name other than the folder's.
         host: The address to listen on; with `127.0.0.1` the server is reachable only from this
             machine.
         port: The port; 0 selects a free port.
@@ -57,7 +57,7 @@ def serve(
         ValueError: An argument is wrong, or an artifact is damaged.
         OSError: The port is taken.
     """
-    paths = _named(places)
+    paths = _named(artifacts)
     keys = read_keys(api_keys)
     with _bound(host, port) as listener:
         models = ServedModels(_loaded(name, path, open_aligner) for name, path in paths.items())
@@ -83,11 +83,11 @@ def serve(
         uvicorn.Server(config).run([listener])
 
 
-def _named(places: Sequence[str | Path]) -> dict[str, Path]:
+def _named(artifacts: Sequence[str | Path]) -> dict[str, Path]:
     """Return the paths by the models' names."""
     paths: dict[str, Path] = {}
-    for place in places:
-        given, path = split_name(str(place))
+    for artifact in artifacts:
+        given, path = split_name(str(artifact))
         name = _checked(given or _folder_name(path))
         if name in paths:
             raise ValueError(

@@ -30,7 +30,7 @@ TEXTS_AT_ONCE = 32  # maximum texts of a request at a time; other requests have 
 Answer = TypeVar("Answer")
 
 
-class Piece(NamedTuple):
+class TranslatedPiece(NamedTuple):
     """A span of a text with its translation; whitespace is copied."""
 
     source: str  # the span
@@ -45,7 +45,7 @@ class Translations:
     def __init__(self, queue: RequestQueue) -> None:
         self._queue = queue
         self._cache = TranslationCache()
-        self._places = asyncio.Semaphore(PORTIONS)
+        self._portions = asyncio.Semaphore(PORTIONS)
         self._threads = ThreadPoolExecutor(TEXT_THREADS, "text")
         self._aligner = ThreadPoolExecutor(1, "align")
 
@@ -64,7 +64,7 @@ class Translations:
         for start in range(0, len(missing), PORTION):
             portion = missing[start : start + PORTION]
             inputs = {"text": np.array([one.encode() for one in portion], object)}
-            async with self._places:
+            async with self._portions:
                 outputs = await self._queue.submit(version, signature, inputs)
             for sentence, best in zip(portion, _lists(outputs), strict=True):
                 self._cache.keep(version, signature, sentence, best)
@@ -154,7 +154,7 @@ class Translations:
         links = await loop.run_in_executor(self._aligner, model.align, [source], [translation])
         return links[0]
 
-    async def pieces(self, direction: Direction, text: str) -> AsyncIterator[Piece]:
+    async def pieces(self, direction: Direction, text: str) -> AsyncIterator[TranslatedPiece]:
         """Yield the pieces of a text as they are translated; their joined sources are the text."""
         _translating(direction)
         stretches = await asyncio.get_running_loop().run_in_executor(
@@ -162,19 +162,19 @@ class Translations:
         )
         for portion in _portions(stretches):
             distinct = list(dict.fromkeys(portion))
-            found = await asyncio.gather(*(self._piece(direction, one) for one in distinct))
-            pieces = dict(zip(distinct, found, strict=True))
+            translated = await asyncio.gather(*(self._piece(direction, one) for one in distinct))
+            pieces = dict(zip(distinct, translated, strict=True))
             for segment in portion:
                 yield pieces[segment]
 
-    async def _piece(self, direction: Direction, segment: Segment) -> Piece:
+    async def _piece(self, direction: Direction, segment: Segment) -> TranslatedPiece:
         """Translate a segment; a segment of one sentence also has the alternatives of the beam."""
         if not segment.is_sentence:
-            return Piece(segment.text, segment.text, False, [])
+            return TranslatedPiece(segment.text, segment.text, False, [])
         (translation,) = await self.texts(direction, segment.text)
         n_best = self._cache.find(direction.model.newest, BEAM, segment.text) or []
         others = n_best[1:] if n_best[:1] == [translation] else []
-        return Piece(segment.text, translation, True, others)
+        return TranslatedPiece(segment.text, translation, True, others)
 
     def close(self) -> None:
         """Shut down the thread pools."""
@@ -186,10 +186,10 @@ async def in_order(
     answer: Callable[[str], Awaitable[Answer]], texts: Sequence[str]
 ) -> list[Answer]:
     """Answer the texts of one request concurrently, and return the answers in order."""
-    places = asyncio.Semaphore(TEXTS_AT_ONCE)
+    slots = asyncio.Semaphore(TEXTS_AT_ONCE)
 
     async def in_turn(text: str) -> Answer:
-        async with places:
+        async with slots:
             return await answer(text)
 
     return await asyncio.gather(*map(in_turn, texts))

@@ -111,11 +111,11 @@ class RemoteFolder(Folder):
             entries = self._ask(self._store.ls, str(self._root), detail=True)
         except FileNotFoundError:
             return {}
-        places = {PurePosixPath(entry["name"]): entry["type"] for entry in entries}
+        types = {PurePosixPath(entry["name"]): entry["type"] for entry in entries}
         return {
-            place.name: kind
-            for place, kind in places.items()
-            if place.parent == self._root and place.name != ".."
+            path.name: kind
+            for path, kind in types.items()
+            if path.parent == self._root and path.name != ".."
         }
 
     def pull(self, but: Collection[str] = ()) -> None:
@@ -139,7 +139,7 @@ class RemoteFolder(Folder):
 
     def _fetch(self, name: str) -> None:
         """Fetch one file, unless the copy is up to date."""
-        source, target = self._place(name), self.path / name
+        source, target = self._key(name), self.path / name
         for _ in range(FETCHES):
             version = self._ask(self._store.ukey, source)
             if target.is_file() and self._pulled.get(name) == version:
@@ -159,12 +159,12 @@ class RemoteFolder(Folder):
         self._check_held()
         files = _files(self.path)
         for name in self._pushed.keys() - files:
-            self._ask(self._store.rm_file, self._place(name))
+            self._ask(self._store.rm_file, self._key(name))
             del self._pushed[name]
         for name in sorted(files):
             version = _version(self.path / name)
             if self._pushed.get(name) != version:
-                self._transfer(self._store.put_file, str(self.path / name), self._place(name))
+                self._transfer(self._store.put_file, str(self.path / name), self._key(name))
                 self._pushed[name] = version
 
     @contextmanager
@@ -178,24 +178,24 @@ class RemoteFolder(Folder):
         self._token = secrets.token_hex(16).encode()
         self._refusal = refusal
         try:
-            self._ask(self._store.pipe_file, self._place(LOCK), self._token)
+            self._ask(self._store.pipe_file, self._key(LOCK), self._token)
             self._pull(but=())
             yield
         finally:
             with suppress(OSError):  # a leftover lock does no harm
                 self._check_held()
-                self._ask(self._store.rm_file, self._place(LOCK))
+                self._ask(self._store.rm_file, self._key(LOCK))
             self._token = None
 
     def _check_held(self) -> None:
         try:
-            holder = self._ask(self._store.cat_file, self._place(LOCK))
+            holder = self._ask(self._store.cat_file, self._key(LOCK))
         except FileNotFoundError:
             holder = None
         if holder != self._token:
             raise BlockingIOError(self._refusal)
 
-    def _place(self, name: str) -> str:
+    def _key(self, name: str) -> str:
         return str(self._root / name)
 
     def _ask(self, operation: Callable[..., T], *arguments: Any, **options: Any) -> T:
@@ -237,10 +237,10 @@ def folder_at(address: str | Path) -> Folder:
         return Folder(Path(address))
     if match["protocol"] != "file":
         return _remote_folder(str(address).rstrip("/"))
-    parts = urlsplit(str(address))
-    if parts.netloc not in ("", "localhost"):
+    url = urlsplit(str(address))
+    if url.netloc not in ("", "localhost"):
         raise ValueError(f"{address} must have three slashes: file:///absolute/path")
-    return Folder(Path(unquote(parts.path)))
+    return Folder(Path(unquote(url.path)))
 
 
 _remote_folder = functools.cache(RemoteFolder)

@@ -75,7 +75,7 @@ class ErrorKeepingFile(io.BytesIO):
         self.error: OSError | None = None
         self._path = path
         self._file = path.open("r+b", buffering=0)
-        self._place = 0
+        self._position = 0
         self._end = self._file.seek(0, os.SEEK_END)
 
     def __str__(self) -> str:
@@ -86,32 +86,32 @@ class ErrorKeepingFile(io.BytesIO):
         """Write `content` at the current position."""
         octets = memoryview(content).cast("B")
         self._keep(self._write_all, octets)
-        self._place += len(octets)
-        self._end = max(self._end, self._place)
+        self._position += len(octets)
+        self._end = max(self._end, self._position)
         return len(octets)
 
     def readinto(self, buffer: Any, /) -> int:
         """Read from the current position into `buffer`."""
-        self._file.seek(self._place)
+        self._file.seek(self._position)
         count = self._file.readinto(buffer) or 0
-        self._place += count
+        self._position += count
         return count
 
     def truncate(self, size: int | None = None, /) -> int:
         """Make the file `size` bytes long."""
-        self._end = self._place if size is None else size
+        self._end = self._position if size is None else size
         self._keep(self._file.truncate, self._end)
         return self._end
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         """Set the current position."""
-        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._end}
-        self._place = start[whence] + offset
-        return self._place
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._end}
+        self._position = start[whence] + offset
+        return self._position
 
     def tell(self) -> int:
         """Return the current position."""
-        return self._place
+        return self._position
 
     def flush(self) -> None:
         """Do nothing: the file is unbuffered."""
@@ -122,7 +122,7 @@ class ErrorKeepingFile(io.BytesIO):
         super().close()
 
     def _write_all(self, octets: memoryview) -> None:
-        self._file.seek(self._place)
+        self._file.seek(self._position)
         while octets:
             octets = octets[self._file.write(octets) :]
 
@@ -300,9 +300,9 @@ def read_seal(path: Path) -> str:
         file.seek(0)
         digest = hashlib.sha256()
         left = start + seal.start("digest") - seal.start()
-        while left and (part := file.read(min(left, 2**20))):
-            digest.update(part)
-            left -= len(part)
+        while left and (chunk := file.read(min(left, 2**20))):
+            digest.update(chunk)
+            left -= len(chunk)
     if digest.hexdigest().encode() != seal["digest"]:
         raise ValueError("its digest does not match its content")
     return seal["note"].decode()

@@ -223,10 +223,10 @@ def _read(line: socket.socket, seconds: float, size: int = MESSAGE_BYTES) -> obj
     try:
         while not message.endswith(b"\n") and len(message) < size:
             line.settimeout(max(deadline - time.monotonic(), 1e-3))
-            part = line.recv(size - len(message))
-            if not part or time.monotonic() > deadline:
+            chunk = line.recv(size - len(message))
+            if not chunk or time.monotonic() > deadline:
                 break
-            message += part
+            message += chunk
         return parse_json(message.decode())
     except (OSError, ValueError):
         return None

@@ -176,13 +176,13 @@ def _share_rows(model: Model, optimizer: CaseSharing, data: TrainingData) -> Non
     text = data.train.text
     source = (tokenizers.source, text.source)
     target = (tokenizers.target, text.target)
-    sides = {
+    vocabularies = {
         "source_embedding": source,
         "target_embedding": target,
         "embedding": target,
         "output_embedding": target,
     }
-    for name, (tokenizer, rows) in sides.items():
+    for name, (tokenizer, rows) in vocabularies.items():
         if hasattr(model, name):
             pieces = tokenizer.pieces(range(tokenizer.vocab_size))
             families = case_families(pieces, rows.counts_after_first(tokenizer.vocab_size))

@@ -105,7 +105,7 @@ def train_tokenizers(config: Config, source_tokenizer: AnyTokenizer | None = Non
             case_variants=settings.case_variants,
         )
 
-    def side(number: int) -> Iterator[str]:
+    def column(number: int) -> Iterator[str]:
         return (row[number] for row in _read(config, "train"))
 
     if settings.shared:
@@ -114,14 +114,14 @@ def train_tokenizers(config: Config, source_tokenizer: AnyTokenizer | None = Non
         return Tokenizers(shared, shared)
     target_normalization = settings.target_normalization or settings.normalization
     return Tokenizers(
-        source_tokenizer or trained(side(0), settings.normalization),
-        trained(side(1), target_normalization),
+        source_tokenizer or trained(column(0), settings.normalization),
+        trained(column(1), target_normalization),
     )
 
 
 def _batches(config: Config, role: str, tokenizers: Tokenizers, report: Report) -> Batches:
     """Encode the text of a role, "train" or "valid", and group it into batches."""
-    side_tokenizers = MODEL_KINDS[config.model.architecture].sides(tokenizers)
+    side_tokenizers = MODEL_KINDS[config.model.architecture].side_tokenizers(tokenizers)
     is_training = role == "train"
     encode = _cached if is_training and config.data.cache else _encoded
     text = encode(config, role, side_tokenizers)

@@ -97,8 +97,8 @@ class ClusterWorkers(Workers):
         """Return each float32 tensor's sum over all processes, bit-identical in each process."""
         sizes = [tensor.shape.num_elements() for tensor in tensors]
         flat = tf.concat([tf.reshape(tensor, [-1]) for tensor in tensors], axis=0)
-        parts = tf.split(self._reduced(flat, GRADIENTS), sizes)
-        return [tf.reshape(part, t.shape) for part, t in zip(parts, tensors, strict=True)]
+        sums = tf.split(self._reduced(flat, GRADIENTS), sizes)
+        return [tf.reshape(flat_sum, t.shape) for flat_sum, t in zip(sums, tensors, strict=True)]
 
     def first(self, value: T) -> T:
         """Return the chief's value, plain JSON; all processes must ask."""

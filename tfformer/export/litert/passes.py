@@ -207,8 +207,8 @@ class Once:
         """Write the table unless the file contains it; return its offset."""
         if self.builder is not builder:
             self.builder = builder
-            self.place = self.table.Pack(builder)
-        return self.place
+            self.offset = self.table.Pack(builder)
+        return self.offset
 
 
 def compact(model: schema.ModelT) -> None:
@@ -322,9 +322,9 @@ def _add_tensor(graph: schema.SubGraphT, dtype: int, shape: tuple[int, ...], buf
 def _forget_inner_details(model: schema.ModelT) -> None:
     """Drop tensor names that no signature uses, and quantisation except that of int8 tensors."""
     signatures = {signature.subgraphIndex for signature in model.signatureDefs}
-    for place, subgraph in enumerate(model.subgraphs):
+    for number, subgraph in enumerate(model.subgraphs):
         named: set[int] = set()
-        if place in signatures:
+        if number in signatures:
             named = {*map(int, subgraph.inputs), *map(int, subgraph.outputs)}
         for index, tensor in enumerate(subgraph.tensors):
             if index not in named:
@@ -336,17 +336,17 @@ def _forget_inner_details(model: schema.ModelT) -> None:
 def _share_buffers(model: schema.ModelT) -> None:
     """Keep each used buffer once; all empty buffers become buffer 0, as the format requires."""
     kept = [model.buffers[0]]
-    places = {_digest(b""): 0}
+    indices = {_digest(b""): 0}
     for user in (
         *(tensor for subgraph in model.subgraphs for tensor in subgraph.tensors),
         *(model.metadata or []),
     ):
         buffer = model.buffers[user.buffer]
         digest = _digest(b"" if buffer.data is None else buffer.data.tobytes())
-        if digest not in places:
-            places[digest] = len(kept)
+        if digest not in indices:
+            indices[digest] = len(kept)
             kept.append(buffer)
-        user.buffer = places[digest]
+        user.buffer = indices[digest]
     model.buffers = kept
 
 

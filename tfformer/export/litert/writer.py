@@ -124,11 +124,11 @@ def _over_ids(
     def translate(ids: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
         result = _search(translator, ids, lengths, beam_size)
         longest = tf.maximum(tf.reduce_max(result.lengths), 1)  # LiteRT cannot read an empty tensor
-        found_ids = result.ids if width else result.ids[:, :, :longest]
+        output_ids = result.ids if width else result.ids[:, :, :longest]
         if beam_size > 1:
-            return {"ids": found_ids, "lengths": result.lengths, "scores": result.scores}
+            return {"ids": output_ids, "lengths": result.lengths, "scores": result.scores}
         return {
-            "ids": found_ids[:, 0],
+            "ids": output_ids[:, 0],
             "lengths": result.lengths[:, 0],
             "score": result.scores[:, 0],
         }

@@ -24,7 +24,7 @@ MAX_BYTES = 2 * 2**20  # in the body of a request
 MAX_FIELDS = 1_000  # fields in a form
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
-FORM_IN_PARTS = "multipart/form-data"
+MULTIPART = "multipart/form-data"
 
 Fields = TypeVar("Fields", bound=BaseModel)
 
@@ -70,7 +70,7 @@ def fields_of(model: type[Fields]) -> Any:
 def described(model: type[BaseModel]) -> dict[str, Any]:
     """Return the description of a body that `fields_of` reads, for `openapi_extra`."""
     schema = model.model_json_schema()
-    content = {kind: {"schema": schema} for kind in (JSON, FORM, FORM_IN_PARTS)}
+    content = {kind: {"schema": schema} for kind in (JSON, FORM, MULTIPART)}
     return {"requestBody": {"required": True, "content": content}}
 
 
@@ -78,8 +78,8 @@ async def _values(request: Request) -> dict[str, Any]:
     query = _collected(request.query_params.multi_items())
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     limited = Request(request.scope, _limited(request))
-    if kind == FORM_IN_PARTS:
-        return query | await _form_in_parts(limited)
+    if kind == MULTIPART:
+        return query | await _multipart_form(limited)
     body = await limited.body()
     if not body:
         return query
@@ -89,7 +89,7 @@ async def _values(request: Request) -> dict[str, Any]:
         return query | _form(body)
     raise RequestError(
         f"the body's type is {kind or 'not stated'}; send {JSON}, or a form as {FORM} or "
-        f"{FORM_IN_PARTS}",
+        f"{MULTIPART}",
         415,
     )
 
@@ -138,7 +138,7 @@ def _form(body: bytes) -> dict[str, Any]:
     return _collected(pairs)
 
 
-async def _form_in_parts(request: Request) -> dict[str, Any]:
+async def _multipart_form(request: Request) -> dict[str, Any]:
     try:
         form = await request.form(max_fields=MAX_FIELDS, max_part_size=MAX_BYTES)
     except HTTPException as error:

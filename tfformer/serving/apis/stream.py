@@ -15,7 +15,7 @@ from tfformer.serving.apis.fields import Served, State, described, fields_of
 from tfformer.serving.apis.libretranslate import REFUSALS, find_direction
 from tfformer.serving.errors import MISTAKE, Error, RequestError
 from tfformer.serving.languages import AUTO, Direction, Directions
-from tfformer.serving.translations import Piece
+from tfformer.serving.translations import TranslatedPiece
 
 READ_SECONDS = 30  # timeout for a client to read an event
 
@@ -115,7 +115,7 @@ async def _direction(state: State, fields: Model, text: str) -> Direction:
 
 
 async def _events(
-    request: Request, first: Piece | None, rest: AsyncIterator[Piece]
+    request: Request, first: TranslatedPiece | None, rest: AsyncIterator[TranslatedPiece]
 ) -> AsyncIterator[tuple[str, object]]:
     """Yield the names and contents of the events; an error also becomes an event."""
     try:
