@@ -1,1 +1,1 @@
-"""The measurements of scripts/benchmark.py, a module each."""
+"""The measurements of scripts/benchmark.py, one per module."""

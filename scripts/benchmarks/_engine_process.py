@@ -1,7 +1,7 @@
-"""A process that holds one engine of a measurement, and works when it is told to.
+"""A process that runs one engine of a measurement on request.
 
-It reads a line for each task, and answers with a line of JSON: one about itself when it is ready,
-one for each task, and one about itself when there are no more.
+The process reads one task per line and prints lines of JSON: a description of the engine when it is
+ready, the figures of each task, and final figures when its input ends.
 """
 
 import json
@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 
 
 class EngineProcess:
-    """The process, once it has said that it is ready.
+    """The process of one engine; the constructor waits until the engine is ready.
 
     Args:
         name: The engine's name, for messages.
-        command: The words of its command line.
-        environment: Variables that it has beside those of this process.
+        command: The command line, one item per argument.
+        environment: Environment variables in addition to this process's.
     """
 
     def __init__(
@@ -33,13 +33,13 @@ class EngineProcess:
         self.about = self._answer()
 
     def work(self, task: str) -> dict:
-        """Let it do a task; returns its figures."""
+        """Run a task and return its figures."""
         self._process.stdin.write(f"{task}\n")
         self._process.stdin.flush()
         return self._answer()
 
     def stop(self) -> dict:
-        """End the process and return its figures about itself."""
+        """End the process and return the engine's description with its final figures."""
         self._process.stdin.close()
         about = self.about | self._answer()
         self._process.wait()
@@ -48,5 +48,5 @@ class EngineProcess:
     def _answer(self) -> dict:
         line = self._process.stdout.readline()
         if not line:
-            raise SystemExit(f"{self._name} has ended; the reason stands above")
+            raise SystemExit(f"{self._name} has ended; see the error above")
         return json.loads(line)

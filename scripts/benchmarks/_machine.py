@@ -1,7 +1,4 @@
-"""The machine and the versions that a measurement belongs to.
-
-The spread of its rounds is here too.
-"""
+"""The machine and the package versions of a measurement, and the spread of its rounds."""
 
 import importlib.metadata
 import os
@@ -16,7 +13,7 @@ PACKAGES = (
     *("tensorflow", "tensorflow-text", "keras", "keras-hub", "ctranslate2", "ai-edge-litert"),
     *("torch", "OpenNMT-tf", "numpy"),
 )
-FEATURES = (  # of the processor, that matrix products use
+FEATURES = (  # processor features that matrix products use
     *("avx2", "avx512f", "avx_vnni", "avx512_vnni", "avx512_bf16"),
     *("amx_tile", "amx_int8", "amx_bf16"),
 )
@@ -28,10 +25,10 @@ def machine() -> dict:
     """Describe processor, load and versions, as plain JSON values.
 
     Returns:
-        `processor` with its name, features and the cores that this process may use; the frequency
-        `governor`, None where the system does not tell it; `load`, the average number of running
-        processes over 1, 5 and 15 minutes before the measurement; `versions` of the installed
-        packages; the `environment` variables that set threads.
+        `processor`, with the name, the features and the number of cores that this process may use;
+        `governor`, which controls the frequency, or None if the system does not report it; `load`,
+        the average number of running processes over the last 1, 5 and 15 minutes; `versions` of the
+        installed packages; `environment`, the variables that set the number of threads.
     """
     information = _processor_information()
     flags = information.get("flags", "").split()
@@ -49,14 +46,14 @@ def machine() -> dict:
 
 
 def print_machine(described: dict) -> None:
-    """Print what `machine` has described, as the header of a measurement."""
+    """Print the result of `machine` as the header of a measurement."""
     processor = described["processor"]
-    features = " ".join(processor["features"]) or "none of those looked for"
+    features = " ".join(processor["features"]) or "no known feature"
     load = " ".join(f"{load:.2f}" for load in described["load"])
     versions = ", ".join(f"{name} {version}" for name, version in described["versions"].items())
     print(f"processor    {processor['name']}, {processor['cores']} cores")
     print(f"features     {features}")
-    print(f"governor     {described['governor'] or 'not told by this system'}")
+    print(f"governor     {described['governor'] or 'not reported by this system'}")
     print(f"load         {load} (over 1, 5 and 15 minutes)")
     print(f"versions     {versions}")
     for name, value in described["environment"].items():
@@ -65,7 +62,7 @@ def print_machine(described: dict) -> None:
 
 
 def spread(rounds: Sequence[float]) -> dict[str, float]:
-    """Return the least, the median and the greatest of the rounds.
+    """Return the minimum, the median and the maximum of the rounds.
 
     Example:
         >>> spread([3.0, 1.0, 2.0, 10.0])
@@ -76,18 +73,18 @@ def spread(rounds: Sequence[float]) -> dict[str, float]:
 
 
 def spread_text(rounds: Sequence[float], unit: str) -> str:
-    """Return the spread as text, the median first.
+    """Return the median with the range in parentheses, as text.
 
     Example:
         >>> spread_text([3.0, 1.0, 2.0], "tokens/s")
         '     2.0 tokens/s (1.0 to 3.0)'
     """
-    found = spread(rounds)
-    return f"{found['median']:8.1f} {unit} ({found['min']:.1f} to {found['max']:.1f})"
+    least, median, most = spread(rounds).values()
+    return f"{median:8.1f} {unit} ({least:.1f} to {most:.1f})"
 
 
 def _processor_information() -> dict[str, str]:
-    """The lines of the first processor in Linux' /proc/cpuinfo; nothing elsewhere."""
+    """Return the fields of the first processor in Linux's /proc/cpuinfo; {} on other systems."""
     path = Path("/proc/cpuinfo")
     if not path.exists():
         return {}
@@ -97,10 +94,10 @@ def _processor_information() -> dict[str, str]:
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "tfformer": __version__}
+    versions = {"python": platform.python_version(), "tfformer": __version__}
     for name in PACKAGES:
         try:
-            found[name] = importlib.metadata.version(name)
+            versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return versions

@@ -1,10 +1,9 @@
-"""Tokens per second of the exported search, beside peers.
+"""Compare the decoding speed of an exported search with other engines, in tokens per second.
 
-The peers are CTranslate2, keras-hub and a decoder without a cache. Every engine has a process and
-two threads of its own, and loads one and the same random model
-(keras-hub: its own layers of that shape). In each round all engines decode the same work, one after
-the other, while the others sleep. No sentence may end before the last token: the end token has a
-bias of -1e9.
+The other engines are CTranslate2, keras-hub and a decoder without a cache. Each engine runs in a
+separate process with two threads and loads the same random model; keras-hub uses its layers in the
+same shape. In each round the engines decode the same sentences in turn, while the others sleep. The
+end token has a bias of -1e9, so every translation has the maximum length.
 """
 
 import argparse
@@ -30,8 +29,8 @@ TOKENS = 32
 START_ID = 2
 END_ID = 3
 THREADS = 2
-PAUSE = 0.5  # seconds before an engine's turn, in which the threads of the one before go to sleep
-# Without oneDNN there is less to do around each product, and products of many rows are slower.
+PAUSE = 0.5  # seconds between two engines, so that the threads of the first go to sleep
+# Without oneDNN, each matrix product has less overhead, but products of many rows are slower.
 WITHOUT_ONEDNN = "tfformer float32, oneDNN off"
 EXPORTS = {
     "tfformer float32": "float32",
@@ -62,8 +61,8 @@ def measure(options: argparse.Namespace) -> dict:
     """Return tokens per second of every engine, by batch and beam size.
 
     Returns:
-        Under `tokens_per_second` the rounds, under `spread` their minimum, median and maximum,
-        under `ratios` the medians over the rounds of our engines against the peers.
+        `tokens_per_second` of each round, their `spread` (minimum, median and maximum), and
+        `ratios`, the median ratio of each of our engines to each peer.
     """
     spawn = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as name:
@@ -95,16 +94,16 @@ def _write_models_in_a_process(
     writer.start()
     writer.join()
     if writer.exitcode:
-        raise SystemExit("the models could not be written; the reason stands above")
+        raise SystemExit("the models could not be written; see the error above")
 
 
 def _rounds(engines: dict[str, "Engine"], batch: int, beam_size: int, rounds: int) -> Rounds:
-    """Measure every engine in every round, after a first one that does not count."""
+    """Measure every engine in every round, after an uncounted warm-up round."""
     speeds = {name: [] for name in engines if beam_size == 1 or name not in WITHOUT_BEAMS}
     for number in range(rounds + 1):
         for name in speeds:
             if name == "whole prefix" and number > 2:
-                continue  # ten times as long as the others
+                continue  # it takes ten times as long as the others
             time.sleep(PAUSE)
             speed = batch * TOKENS / engines[name].seconds(batch, beam_size)
             if number:
@@ -120,7 +119,7 @@ def _spreads(rounds: Rounds) -> dict[str, dict[str, float]]:
 
 
 def _ratios(rounds: Rounds) -> dict[str, float]:
-    """Medians over the rounds of ours against theirs."""
+    """Return the median over the rounds of each of our engines' ratio to each peer."""
     ratios = {}
     for ours in EXPORTS:
         for theirs in (*CTRANSLATE2, *WITHOUT_BEAMS):
@@ -131,7 +130,7 @@ def _ratios(rounds: Rounds) -> dict[str, float]:
 
 
 class Engine:
-    """A process that holds one engine and decodes when told to."""
+    """A process that runs one engine and decodes on request."""
 
     def __init__(
         self, spawn: SpawnContext, name: str, folder: Path, options: argparse.Namespace
@@ -140,21 +139,18 @@ class Engine:
         arguments = (other, name, folder, options)
         self._process = spawn.Process(target=_run_engine, args=arguments, daemon=True)
         self._process.start()
-        other.close()  # so that the end of the process is the end of the pipe
+        other.close()  # so that the pipe ends when the process ends
         self.load_seconds, self.megabytes = self._pipe.recv()
         size = f", {self.megabytes:.1f} MB on disk" if self.megabytes else ""
         print(f"{name:28} loaded in {self.load_seconds:5.2f} s{size}", flush=True)
 
     def seconds(self, batch: int, beam_size: int) -> float:
-        """Decode one batch and return the seconds that it took."""
+        """Decode one batch and return the duration in seconds."""
         self._pipe.send((batch, beam_size))
         return self._pipe.recv()
 
     def stop(self) -> dict[str, float]:
-        """End the process and return its costs.
-
-        They are seconds to load, size on disk and peak memory.
-        """
+        """End the process; return its loading time, size on disk and peak memory."""
         self._pipe.send(None)
         peak = self._pipe.recv()
         self._process.join()
@@ -166,7 +162,7 @@ class Engine:
 
 
 def _run_engine(pipe: Connection, name: str, folder: Path, options: argparse.Namespace) -> None:
-    """The loop of an engine's process."""
+    """Run the loop of an engine's process."""
     start = time.perf_counter()
     decode, path = _load(name, folder, options)
     pipe.send((round(time.perf_counter() - start, 2), _megabytes(path)))
@@ -202,7 +198,7 @@ def _megabytes(path: Path | None) -> float | None:
 
 
 def random_sentences(vocab_size: int, count: int = 64) -> list[str]:
-    """Every word is one piece."""
+    """Return sentences of `SOURCE_LENGTH` - 1 words, each of which is one piece."""
     import random
 
     dice = random.Random(1)
@@ -214,7 +210,7 @@ def random_sentences(vocab_size: int, count: int = 64) -> list[str]:
 
 
 def vocabulary(vocab_size: int) -> bytes:
-    """A SentencePiece model with a piece for each of the words w4, w5, ..."""
+    """Return a SentencePiece model with one piece for each of the words w4, w5, ..."""
     from sentencepiece import sentencepiece_model_pb2
 
     model = sentencepiece_model_pb2.ModelProto()
@@ -238,7 +234,7 @@ def vocabulary(vocab_size: int) -> bytes:
 
 
 def write_models(folder: Path, preset: str, vocab_size: int) -> None:
-    """The random model as SavedModels and for CTranslate2, one folder each."""
+    """Write the random model as SavedModels and for CTranslate2, one folder per format."""
     import numpy as np
 
     from tfformer import Transformer
@@ -260,7 +256,7 @@ def write_models(folder: Path, preset: str, vocab_size: int) -> None:
 
 
 def load_saved_model(folder: Path) -> Decode:
-    """Return the searches of an exported SavedModel."""
+    """Return a function that decodes with an exported SavedModel."""
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  its operations
 
@@ -299,10 +295,7 @@ def _ctranslate2(folder: Path, compute_type: str) -> Decode:
 
 
 def _ids(sentences: list[str]) -> "np.ndarray":
-    """The ids (B, S) int32 of sentences, each with the end token.
-
-    All sentences have equally many words.
-    """
+    """Return the ids (B, S) int32 of sentences with equally many words, end token included."""
     import numpy as np
 
     rows = []
@@ -313,10 +306,7 @@ def _ids(sentences: list[str]) -> "np.ndarray":
 
 
 def _whole_prefix(options: argparse.Namespace) -> Decode:
-    """Our model without a cache, as in the tutorial.
-
-    It computes all target positions again for each token.
-    """
+    """Return our model without a cache, which recomputes all target positions for each token."""
     import tensorflow as tf
 
     from tfformer import Transformer
@@ -344,7 +334,7 @@ def _whole_prefix(options: argparse.Namespace) -> Decode:
 
 
 def _keras_hub(options: argparse.Namespace) -> Decode:
-    """keras-hub's layers with their caches, in one graph, as its own generation does."""
+    """Return keras-hub's layers with their caches in one graph, as in keras-hub's `generate`."""
     import keras
     import keras_hub
     import tensorflow as tf

@@ -1,9 +1,10 @@
-"""Training and decoding on a GPU, beside PyTorch and Transformers where they are installed.
+"""Measure training and decoding on a GPU, also of PyTorch and Transformers if installed.
 
-Each piece of work has a process of its own, one after the other, until the seconds are used up. All
-train one shape on random ids, with dropout and label smoothing of 0.1 and Adam; a half of the rows
-of tfformer has two sentences. The programs that XLA compiles are stored for this measurement alone,
-so that the first start is a cold one, and "again" is the second.
+Each program runs in a separate process, one after the other, until the time is used up. All
+programs train the same shape on random ids with Adam, dropout 0.1 and label smoothing 0.1. In the
+batches of tfformer, half of the rows contain two sentences. The programs that XLA compiles are
+stored only for the duration of the measurement, so the first start is cold; "again" is the second
+start.
 """
 
 import argparse
@@ -19,11 +20,11 @@ from typing import NamedTuple
 
 FOLDER = Path(__file__).parent
 REPOSITORY = FOLDER.parents[1]
-LEAST_SECONDS = 20  # less is not enough for any work
+LEAST_SECONDS = 20  # every program needs more time
 
 
 class Work(NamedTuple):
-    """A program, relative to this folder, with its arguments; a peer needs its library."""
+    """A program, relative to this folder, with its arguments and the library that it needs."""
 
     program: str
     arguments: tuple[str, ...]
@@ -32,19 +33,23 @@ class Work(NamedTuple):
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this measurement."""
-    parser.add_argument("--seconds", type=float, default=480, help="the longest time for all work")
+    parser.add_argument("--seconds", type=float, default=480, help="maximum time for all programs")
     parser.add_argument("--presets", nargs="+", default=["base", "big"])
-    parser.add_argument("--rows", type=int, default=512, help="of a batch; half for the big shape")
-    parser.add_argument("--length", type=int, default=48, help="tokens of each row")
+    parser.add_argument(
+        "--rows", type=int, default=512, help="rows per batch; half for the big shape"
+    )
+    parser.add_argument("--length", type=int, default=48, help="tokens per row")
     parser.add_argument("--vocab-size", type=int, default=32000)
-    parser.add_argument("--steps", type=int, default=20, help="steps of a round, of three")
+    parser.add_argument("--steps", type=int, default=20, help="steps in each of the three rounds")
     parser.add_argument("--batches", nargs="+", default=["512x1", "32x4", "64x1", "32x1", "1x1"])
-    parser.add_argument("--work", nargs="+", help="names of work in their order; else all")
-    parser.add_argument("--list", action="store_true", help="print the names of the work")
+    parser.add_argument(
+        "--work", nargs="+", help="the programs to run, in this order; default: all"
+    )
+    parser.add_argument("--list", action="store_true", help="print the names of the programs")
 
 
 def measure(options: argparse.Namespace) -> dict:
-    """Return the figures of each piece of work, by its name."""
+    """Return the figures of each program, by name."""
     everything = all_work(options)
     if options.list:
         print("\n".join(everything))
@@ -60,7 +65,7 @@ def measure(options: argparse.Namespace) -> dict:
 
 
 def all_work(options: argparse.Namespace) -> dict[str, Work]:
-    """Return the pieces of work by name, the most important first."""
+    """Return the programs by name, the most important first."""
     sizes = (str(options.vocab_size), str(options.length), str(options.steps))
     training, decoding = {}, {}
     for preset in options.presets:
@@ -87,7 +92,7 @@ def all_work(options: argparse.Namespace) -> dict[str, Work]:
 
 
 def _figures(work: Work, seconds: float, cache: str) -> list[dict]:
-    """Run the work and return its lines; the last says so if it was not done in full."""
+    """Run a program and return its lines; the last line states if the program did not finish."""
     if work.library and importlib.util.find_spec(work.library) is None:
         return [{"left_out": f"{work.library} is not installed"}]
     if seconds < LEAST_SECONDS:
@@ -103,9 +108,9 @@ def _figures(work: Work, seconds: float, cache: str) -> list[dict]:
 
 
 def _environment(work: Work, cache: str) -> dict[str, str]:
-    """Return the variables of the process.
+    """Return the environment variables of a program.
 
-    Where TensorFlow was laid out by hand, its paths to CUDA's libraries are not for the peers.
+    Paths to CUDA's libraries that were set for TensorFlow are removed for other frameworks.
     """
     if work.library:
         theirs = ("PYTHONPATH", "LD_LIBRARY_PATH")

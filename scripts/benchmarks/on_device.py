@@ -1,16 +1,14 @@
-"""The exported LiteRT file beside CTranslate2 int8, from the same random weights.
+"""Compare an exported LiteRT file with CTranslate2 int8, with the same random weights.
 
-Each has a process of its own. No sentence may end before its limit (the end token has a bias of
--1e9), and the limit is the length of the source, so that a sentence of 8 tokens is one of 8 in both
-languages. A cold start is a new process, from its command to its first translation; the first one
-does not count. Peak memory is that of a process that
-has translated one batch, again and again: each engine has a new process for each batch size.
-`private` is its memory at the end without pages of files, which the system may drop and read again,
-and of which it counts more or fewer by how it happens to hold the files.
+Each measurement runs in a new process. The end token has a bias of -1e9 and the maximum length is
+the length of the source, so 8 source tokens give 8 target tokens. A cold start lasts from the start
+of a process to its first translation; the first cold start is not counted. Peak memory is measured
+in a process that translates batches of one size. Private memory excludes pages of files: the system
+can drop these and read them again, and their number depends on how it caches the files.
 
-`extra_length=0` leaves out the room that an exported file has for 50 tokens more than the source:
-the caches of the dynamic file are as small as the tokens that are forced, those of the static one
-as its signature's width.
+With `extra_length=0`, the export reserves no cache for the 50 additional tokens that it otherwise
+allows. The caches of a dynamic file then have the length of the source, and those in a static file
+have the width of the signature.
 """
 
 import argparse
@@ -44,10 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(options: argparse.Namespace) -> dict:
-    """Return speed, memory and cold start of every engine.
-
-    The files' sizes and the ratios come with them.
-    """
+    """Return speed, memory and cold start of every engine, the file sizes and the ratios."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _run("write", folder, options.preset, options.vocab_size)
@@ -57,7 +52,7 @@ def measure(options: argparse.Namespace) -> dict:
         for batch in options.batches:
             for engine in ENGINES:
                 if batch > 1 and "static" in engine:
-                    continue  # a static file takes one sentence
+                    continue  # a static file translates one sentence at a time
                 run = _run("speed", folder, engine, options.vocab_size, batch, options.rounds)
                 for figure in ("tokens_per_second", "peak_megabytes", "private_megabytes"):
                     engines[engine][f"{figure}_batch_{batch}"] = run[figure]
@@ -76,7 +71,7 @@ def measure(options: argparse.Namespace) -> dict:
 
 
 def _cold_start(folder: Path, engine: str, options: argparse.Namespace) -> float:
-    """The median seconds of new processes, after a first one that does not count."""
+    """Return the median duration of new processes in seconds, after an uncounted first one."""
     seconds = []
     for _ in range(options.rounds + 1):
         run = _run("start", folder, engine, options.vocab_size, 1, 1)
@@ -85,7 +80,7 @@ def _cold_start(folder: Path, engine: str, options: argparse.Namespace) -> float
 
 
 def _ratios(engines: dict[str, dict]) -> dict[str, dict[str, float]]:
-    """The figures of each of our engines over the peer's."""
+    """Return the ratios of the figures of each of our engines to the peer's."""
     return {
         engine: _over(ours, engines[PEER]) for engine, ours in engines.items() if engine != PEER
     }
@@ -147,7 +142,7 @@ def start(folder: str, engine: str, vocab_size: str, batch: str, rounds: str) ->
 
 
 def speed(folder: str, engine: str, vocab_size: str, batch: str, rounds: str) -> dict:
-    """Translate one batch again and again; return tokens per second and memory in MB."""
+    """Translate one batch repeatedly; return tokens per second and memory in MB."""
     decode = _load(Path(folder), engine)
     rows = _sentences(int(vocab_size), int(batch), TOKENS)
     seconds = _seconds(decode, rows, int(rounds))
@@ -160,7 +155,7 @@ def speed(folder: str, engine: str, vocab_size: str, batch: str, rounds: str) ->
 
 
 def lengths(folder: str, engine: str, vocab_size: str, batch: str, rounds: str) -> dict:
-    """Return the time of a sentence of 8 tokens over that of one of 32."""
+    """Return the ratio of the durations of sentences of 8 and of 32 tokens."""
     decode = _load(Path(folder), engine)
     seconds = {}
     for tokens in (8, 32):
@@ -170,23 +165,23 @@ def lengths(folder: str, engine: str, vocab_size: str, batch: str, rounds: str) 
 
 
 def _private_kilobytes() -> int:
-    """This process' memory without pages of files, as Linux counts it."""
+    """Return the memory of this process without pages of files, as counted by Linux."""
     lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return int(lines["RssAnon"].split()[0])
 
 
 def _seconds(decode: Decode, rows: list[list[int]], rounds: int, tokens: int = TOKENS) -> float:
-    """The median of the rounds, after a first one that does not count."""
-    found = []
+    """Return the median duration of a round, after an uncounted warm-up round."""
+    durations = []
     for _ in range(rounds + 1):
         begin = time.perf_counter()
         assert decode(rows) == tokens * len(rows)
-        found.append(time.perf_counter() - begin)
-    return statistics.median(found[1:])
+        durations.append(time.perf_counter() - begin)
+    return statistics.median(durations[1:])
 
 
 def _sentences(vocab_size: int, count: int, tokens: int) -> list[list[int]]:
-    """Pieces without the end token, which is one of the tokens."""
+    """Return random sentences of `tokens` - 1 pieces; the end token is the last token."""
     import random
 
     dice = random.Random(1)
@@ -220,10 +215,10 @@ def _litert(file: Path) -> Decode:
             name = "translate" if width == 64 else f"translate_{width}"
         if name not in runners:
             runners[name] = interpreter.get_signature_runner(name)
-        found = runners[name](
+        outputs = runners[name](
             ids=np.array(rows, np.int32), lengths=np.full(len(rows), longest, np.int32)
         )
-        return int(found["lengths"].sum())
+        return int(outputs["lengths"].sum())
 
     return decode
 

@@ -1,7 +1,6 @@
-"""Sentences per second that several clients at once get from `tfformer serve`.
+"""Measure `tfformer serve` in sentences per second, with one client and with several clients.
 
-The clients send one sentence after the other: first one of them, then all at once. Every answer is
-checked.
+Each client sends one sentence after the other and checks every answer.
 """
 
 import argparse
@@ -26,7 +25,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(options: argparse.Namespace) -> dict:
-    """Return the sentences per second of one client and of all, and their ratio."""
+    """Return the sentences per second with one client and with all clients, and their ratio."""
     from tfformer.data.sources import read_lines
     from tfformer.inference.translator import Translator
 
@@ -51,7 +50,7 @@ def measure(options: argparse.Namespace) -> dict:
 
 @contextmanager
 def server(run: str) -> Iterator[str]:
-    """Run `tfformer serve` in a process of its own and yield its HOST:PORT."""
+    """Run `tfformer serve` in a separate process and yield its HOST:PORT."""
     command = [sys.executable, "-m", "tfformer", "serve", run, "--name", "model", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -62,7 +61,7 @@ def server(run: str) -> Iterator[str]:
 
 
 def load(address: str, expected: dict[str, str], clients: int, duration: float) -> int:
-    """Return how many sentences the clients got translated.
+    """Return how many translations the clients received.
 
     Raises:
         AssertionError: A translation is not the expected one.

@@ -1,11 +1,11 @@
-"""Training speed and memory beside four peers.
+"""Compare training with keras-hub, Keras, OpenNMT-tf and PyTorch.
 
-The figures are tokens per second, memory and time to the first step. The peers are keras-hub,
-Keras, OpenNMT-tf and PyTorch. Every engine has a process and two threads of its own (OpenNMT-tf and
-PyTorch an environment of their own, made by trainers/environments.sh) and trains the same shape on
-the same batches of a real corpus. In each round all engines train, one after the other, while the
-others wait. Adam, label smoothing, dropout and tied embeddings for all; each has the loss and the
-places of dropout of its own framework, which its line names.
+The figures are tokens per second, memory, and time to the first step. Each engine runs in a
+separate process with two threads, and trains the same shape on the same batches of a real corpus.
+OpenNMT-tf and PyTorch need separate environments, which trainers/environments.sh creates. In each
+round the engines train in turn, while the others wait. All engines use Adam, label smoothing,
+dropout and tied embeddings. The loss and the layers with dropout differ between frameworks; the
+description of each engine names them.
 """
 
 import argparse
@@ -26,11 +26,11 @@ KERAS_ATTENTION = f"{SUBLAYERS}, attention weights"
 
 
 class Trainer(NamedTuple):
-    """An engine: its program, and the work that frameworks do not share."""
+    """An engine: its program, and the details in which frameworks differ."""
 
     script: str
-    arguments: tuple[str, ...]  # of the script
-    dropout: str  # the places that have one
+    arguments: tuple[str, ...]  # the arguments of the script
+    dropout: str  # the layers with dropout
     loss: str
 
 
@@ -87,17 +87,15 @@ def add_work(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--preset", default="tiny", help="tiny, small, base or big")
     parser.add_argument("--vocab-size", type=int, default=4000)
     parser.add_argument("--batch-tokens", type=int, default=4096)
-    parser.add_argument(
-        "--batches", type=int, default=8, help="the number of an epoch's batches that are trained"
-    )
+    parser.add_argument("--batches", type=int, default=8, help="number of batches to train on")
 
 
 def measure(options: argparse.Namespace) -> dict:
     """Return target tokens per second of every engine.
 
     Returns:
-        Under `tokens_per_second` the rounds, under `spread` their minimum, median and maximum,
-        under `ratios` the same of our faster precision against every engine, round by round.
+        `tokens_per_second` of each round, their `spread` (minimum, median and maximum), and
+        `ratios`, the spread of the ratio of our faster precision to every engine in each round.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -125,7 +123,7 @@ def measure(options: argparse.Namespace) -> dict:
 
 
 def _ratios(speeds: dict[str, list[float]]) -> dict[str, dict[str, float]]:
-    """The spread over the rounds of our faster precision against every engine."""
+    """Return the spread of the ratio of our faster precision to every engine in each round."""
     ours = max(OURS, key=lambda name: statistics.median(speeds[name]))
     ratios = {}
     for name, rounds in speeds.items():
@@ -135,10 +133,7 @@ def _ratios(speeds: dict[str, list[float]]) -> dict[str, dict[str, float]]:
 
 
 def real_batches(options: argparse.Namespace) -> list[tuple]:
-    """Return the first batches of a shuffled epoch of the corpus.
-
-    They are as `Batches.batch` gives them.
-    """
+    """Return the first batches of a shuffled epoch of the corpus, see `Batches.batch`."""
     from tfformer.data.batches import Batches
     from tfformer.data.encoding import encode_text
     from tfformer.data.sources import read_pairs
@@ -153,10 +148,7 @@ def real_batches(options: argparse.Namespace) -> list[tuple]:
 
 
 def write_work(folder: Path, options: argparse.Namespace) -> int:
-    """Write the batches and the shape that all engines train.
-
-    Return the real target tokens.
-    """
+    """Write the batches and the shape for all engines; return the number of target tokens."""
     import numpy as np
 
     from tfformer.config import PRESETS
@@ -174,13 +166,16 @@ def write_work(folder: Path, options: argparse.Namespace) -> int:
 
 
 def _engine(name: str, folder: Path, environments: str) -> EngineProcess:
-    """Begin the process of an engine, which trains as trainers/process.py says."""
+    """Start the process of an engine, which trainers/process.py runs."""
     script, arguments, dropout, loss = (OURS | PEERS)[name]
-    own = Path(environments, script.removesuffix("_trainer.py"), "bin", "python")
-    python = sys.executable if script == "keras_trainer.py" else own
+    python = sys.executable
+    if script != "keras_trainer.py":
+        python = Path(environments, script.removesuffix("_trainer.py"), "bin", "python")
     if not Path(python).exists():
         program = TRAINERS / "environments.sh"
-        raise SystemExit(f"{name} needs {own}; run {program} FOLDER and give --environments FOLDER")
+        raise SystemExit(
+            f"{name} needs {python}; run {program} FOLDER and pass --environments FOLDER"
+        )
     command = [python, TRAINERS / script, folder, *arguments]
     engine = EngineProcess(name, command, {"OMP_NUM_THREADS": str(THREADS)})
     engine.about = {"dropout": dropout, "loss": loss} | engine.about

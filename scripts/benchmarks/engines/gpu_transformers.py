@@ -1,4 +1,4 @@
-"""The work of gpu_saved_model.py by transformers' MarianMT, with the same arguments."""
+"""Measure the search of transformers' MarianMT, with the arguments of gpu_saved_model.py."""
 
 import json
 import sys

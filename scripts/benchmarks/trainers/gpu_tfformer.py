@@ -1,4 +1,4 @@
-"""A training step of tfformer on a GPU: preset, dtype, XLA or plain, rows, vocabulary, ..."""
+"""Measure a training step of tfformer on a GPU. Arguments: PRESET DTYPE xla|plain ROWS ..."""
 
 import json
 import resource
@@ -22,7 +22,7 @@ from tfformer.data.encoding import EncodedText, IdRows  # noqa: E402
 from tfformer.training.optimizer import new_optimizer  # noqa: E402
 
 ROUNDS = 3
-BATCHES = 50  # of the text
+BATCHES = 50  # batches in the text
 
 
 def main() -> None:
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def _text(rows: int, length: int, vocab_size: int) -> EncodedText:
-    """Return pairs that fill `BATCHES` batches: a half of the rows with one, a half with two."""
+    """Return pairs for `BATCHES` batches, in which half of the rows contain two pairs."""
     lengths = np.repeat([length, length // 2, length - length // 2], BATCHES * rows // 2)
     offsets = np.append(0, np.cumsum(lengths))
     dice = np.random.default_rng(0)
@@ -79,7 +79,7 @@ def _text(rows: int, length: int, vocab_size: int) -> EncodedText:
 
 
 def _pipeline_speed(batches: Batches) -> int:
-    """Target tokens a second of the batches alone, while the device waits."""
+    """Return the target tokens per second of the input pipeline alone."""
     tokens = 0
     start = time.perf_counter()
     for _, labels, _ in batches.dataset().take(100):
@@ -88,10 +88,10 @@ def _pipeline_speed(batches: Batches) -> int:
 
 
 def _flops(model: keras.Model, tokens: int, vocab_size: int) -> float:
-    """Operations of a step by the products with weights: 6 for each weight and token.
+    """Return the operations of a step in matrix products: 6 for each weight and token.
 
-    Source and target have `tokens` each, and each passes through its own stack; the matrix of the
-    embeddings multiplies the target alone.
+    `tokens` source tokens pass through the encoder, and as many target tokens through the decoder.
+    Only the target is multiplied by the embedding matrix.
     """
     embeddings = vocab_size * model.d_model
     encoder, decoder = model.encoder.count_params(), model.decoder.count_params()
@@ -99,7 +99,7 @@ def _flops(model: keras.Model, tokens: int, vocab_size: int) -> float:
 
 
 def _product_flops(dtype: str, size: int) -> float:
-    """The operations a second of a product of two square matrices."""
+    """Return the operations per second of a product of two square matrices."""
     compute_dtype = keras.DTypePolicy(dtype).compute_dtype
     a = tf.cast(tf.random.normal((size, size)), compute_dtype)
     multiply = tf.function(lambda a: tf.matmul(a, a))

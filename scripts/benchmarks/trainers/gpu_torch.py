@@ -1,4 +1,4 @@
-"""The step of gpu_tfformer.py by torch.nn.Transformer, with the same arguments."""
+"""Measure a training step of torch.nn.Transformer, with the arguments of gpu_tfformer.py."""
 
 import json
 import sys

@@ -1,7 +1,4 @@
-"""Trains tfformer, keras-hub's layers, or Keras' own attention.
-
-The latter is put together as in TensorFlow's tutorial.
-"""
+"""Train tfformer, keras-hub's layers, or Keras' attention as in TensorFlow's tutorial."""
 
 import process
 import tensorflow as tf
@@ -18,7 +15,7 @@ PAPER = {"beta_1": 0.9, "beta_2": 0.98, "epsilon": 1e-9}
 
 
 def build(shape: dict, engine: str, dtype: str, *flags: str) -> tuple[process.Step, process.Count]:
-    """Return the training step of the engine's model and the count of its parameters."""
+    """Return the engine's training step, and a function that counts the parameters."""
     keras.config.set_dtype_policy(dtype)
     shape = dict(shape)
     smoothing = shape.pop("label_smoothing")
@@ -39,14 +36,14 @@ def build(shape: dict, engine: str, dtype: str, *flags: str) -> tuple[process.St
 
 
 class KerasCrossEntropy(keras.losses.Loss):
-    """Keras' own cross-entropy with label smoothing, per real token."""
+    """Keras' cross-entropy with label smoothing, per token without padding."""
 
     def __init__(self, smoothing: float) -> None:
         super().__init__(reduction="mean_with_sample_weight")
         self.smoothing = smoothing
 
     def call(self, labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-        """Labels (B, T) and logits (B, T, V) -> losses (B, T)."""
+        """Return the losses (B, T) of logits (B, T, V) for labels (B, T)."""
         targets = tf.one_hot(tf.cast(labels, tf.int32), tf.shape(logits)[-1])
         return keras.losses.categorical_crossentropy(
             targets, logits, from_logits=True, label_smoothing=self.smoothing
@@ -54,12 +51,12 @@ class KerasCrossEntropy(keras.losses.Loss):
 
 
 def ours(vocab_size: int, **shape: float) -> keras.Model:
-    """Return tfformer's model, with one matrix for both embeddings and the output."""
+    """Return tfformer's model, in which both embeddings and the output share one matrix."""
     return Transformer(vocab_size, vocab_size, tie_embeddings="all", **shape)
 
 
 class Embedding(keras.layers.Layer):
-    """Tied token embedding with the paper's positions, for peers that have none."""
+    """A tied token embedding with the paper's positions, for peers without one."""
 
     def __init__(self, vocab_size: int, d_model: int) -> None:
         super().__init__()
@@ -70,17 +67,17 @@ class Embedding(keras.layers.Layer):
         )
 
     def call(self, ids: tf.Tensor) -> tf.Tensor:
-        """Ids (B, T) -> vectors with their positions (B, T, D)."""
+        """Return the vectors (B, T, D) of ids (B, T), with positions."""
         x = tf.gather(tf.cast(self.table, self.compute_dtype), ids) * self.d_model**0.5
         return x + tf.cast(positional_encoding(tf.range(tf.shape(ids)[1]), self.d_model), x.dtype)
 
     def logits(self, x: tf.Tensor) -> tf.Tensor:
-        """Vectors (B, T, D) -> logits (B, T, V)."""
+        """Return the logits (B, T, V) of vectors (B, T, D)."""
         return tf.matmul(x, tf.cast(self.table, x.dtype), transpose_b=True)
 
 
 class Peer(keras.Model):
-    """Embedding, `encode` layers, `decode` layers, logits."""
+    """A model of an embedding, the layers `encode`, the layers `decode`, and logits."""
 
     def __init__(
         self, vocab_size: int, d_model: int, dropout: float, encoders: list, decoders: list
@@ -92,7 +89,7 @@ class Peer(keras.Model):
         self.decoders = decoders
 
     def call(self, inputs: dict[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
-        """Ids "source" (B, S) and "target" (B, T) -> logits (B, T, V)."""
+        """Return the logits (B, T, V) of the ids "source" (B, S) and "target" (B, T)."""
         source = inputs["source"]
         target = inputs["target"]
         memory = self.dropout(self.embedding(source), training=training)
@@ -120,7 +117,7 @@ def keras_hub_model(
 
 
 class TutorialLayer(keras.layers.Layer):
-    """Attention, addition, normalisation; feed-forward, addition, normalisation."""
+    """A post-norm layer: attention, then feed-forward, each with a residual connection."""
 
     def __init__(
         self, d_model: int, num_heads: int, d_ff: int, dropout: float, attentions: int
@@ -147,7 +144,7 @@ class TutorialLayer(keras.layers.Layer):
         encoder_padding_mask: tf.Tensor | None = None,
         training: bool | None = None,
     ) -> tf.Tensor:
-        """Vectors (B, T, D), with a decoder's memory (B, S, D) -> vectors (B, T, D)."""
+        """Return vectors (B, T, D); a decoder also attends to a memory (B, S, D)."""
         first, *others = self.attentions
         mask = None if padding_mask is None else padding_mask[:, None, :]
         attended = first(
@@ -165,7 +162,7 @@ class TutorialLayer(keras.layers.Layer):
 def tutorial_model(
     vocab_size: int, num_layers: int, d_model: int, num_heads: int, d_ff: int, dropout: float
 ) -> keras.Model:
-    """Return a model of Keras' own attention, put together as in the tutorial."""
+    """Return a model of Keras' attention, as in the tutorial."""
     encoders = [TutorialLayer(d_model, num_heads, d_ff, dropout, 1) for _ in range(num_layers)]
     decoders = [TutorialLayer(d_model, num_heads, d_ff, dropout, 2) for _ in range(num_layers)]
     return Peer(vocab_size, d_model, dropout, encoders, decoders)

@@ -1,4 +1,4 @@
-"""Trains OpenNMT-tf's Transformer (TensorFlow 2.12)."""
+"""Train OpenNMT-tf's Transformer (TensorFlow 2.12)."""
 
 import tempfile
 from pathlib import Path
@@ -12,7 +12,7 @@ tf.config.threading.set_inter_op_parallelism_threads(process.THREADS)
 
 
 def build(shape: dict) -> tuple[process.Step, process.Count]:
-    """Return the training step of OpenNMT-tf's model and the count of its parameters."""
+    """Return the training step, and a function that counts the parameters."""
     model = opennmt.models.Transformer(
         source_inputter=opennmt.inputters.WordEmbedder(embedding_size=shape["d_model"]),
         target_inputter=opennmt.inputters.WordEmbedder(embedding_size=shape["d_model"]),
@@ -28,7 +28,7 @@ def build(shape: dict) -> tuple[process.Step, process.Count]:
     )
     with tempfile.TemporaryDirectory() as folder:
         vocabulary = Path(folder, "vocabulary")
-        count = shape["vocab_size"] - 1  # it adds a place for the unknown
+        count = shape["vocab_size"] - 1  # OpenNMT-tf adds the unknown token
         words = ["<blank>", "<unk>", "<s>", "</s>", *(f"w{n}" for n in range(4, count))]
         vocabulary.write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
         files = {"source_vocabulary": str(vocabulary), "target_vocabulary": str(vocabulary)}

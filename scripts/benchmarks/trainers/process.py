@@ -1,6 +1,7 @@
 """The process of one training engine.
 
-It takes a first step, one of each batch, and a turn for every line.
+It takes a first step and one step per batch as a warm-up, and then a round for each line of its
+input.
 """
 
 import json
@@ -12,20 +13,20 @@ from pathlib import Path
 
 import numpy as np
 
-THREADS = 2  # of every engine
+THREADS = 2  # per engine
 
 # source (B, S), target (B, T) and labels (B, T), int32; 0 is padding
 Batch = tuple[np.ndarray, np.ndarray, np.ndarray]
-Step = Callable[[Batch], float]  # one update of the weights; returns the loss before it
-Count = Callable[[], int]  # the model's parameters, once it has been trained
+Step = Callable[[Batch], float]  # updates the weights once; returns the loss before the update
+Count = Callable[[], int]  # returns the number of parameters, after a training step
 
 
 def run(build: Callable[..., tuple[Step, Count]]) -> None:
-    """Train as standard input says, and print figures as lines of JSON.
+    """Train once per line of standard input, and print figures as lines of JSON.
 
     Args:
         build: Called as `build(shape, *arguments)` with the arguments of the command line; returns
-            the engine's training step and the count of its parameters.
+            the engine's training step, and a function that counts the parameters.
     """
     start = time.perf_counter()
     folder = Path(sys.argv[1])

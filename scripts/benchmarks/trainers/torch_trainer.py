@@ -1,4 +1,4 @@
-"""Trains torch.nn.Transformer."""
+"""Train torch.nn.Transformer."""
 
 import math
 
@@ -8,7 +8,7 @@ from torch import nn
 
 
 class Translation(nn.Module):
-    """Tied embeddings and the paper's positions around torch.nn.Transformer."""
+    """torch.nn.Transformer with tied embeddings and the paper's positions."""
 
     def __init__(
         self,
@@ -34,12 +34,12 @@ class Translation(nn.Module):
         )
 
     def embed(self, ids: torch.Tensor) -> torch.Tensor:
-        """Ids (B, T) -> vectors with their positions (B, T, D)."""
+        """Return the vectors (B, T, D) of ids (B, T), with positions."""
         x = self.embedding(ids) * self.embedding.embedding_dim**0.5
         return self.dropout(x + self.positions[: ids.shape[1]])
 
     def forward(self, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        """Ids (B, S) and (B, T) -> logits (B, T, V)."""
+        """Return the logits (B, T, V) of the ids (B, S) and (B, T)."""
         padding = source == 0
         look_ahead = nn.Transformer.generate_square_subsequent_mask(
             target.shape[1], device=target.device
@@ -54,7 +54,7 @@ class Translation(nn.Module):
 
 
 def build(shape: dict, dtype: str) -> tuple[process.Step, process.Count]:
-    """Return the training step of the model and the count of its parameters."""
+    """Return the training step, and a function that counts the parameters."""
     torch.set_num_threads(process.THREADS)
     shape = dict(shape)
     smoothing = shape.pop("label_smoothing")
