@@ -3,11 +3,11 @@
 
 scripts/multi30k/closest.py TRANSLATIONS REFERENCES KEPT OUTPUT
 
-Sequence-level interpolation (Kim and Rush 2016, section 3.3): of a beam's translations the one of
-the highest sentence BLEU is still the translator's own, and nearer to the reference than its first.
-TRANSLATIONS holds the beams, the same number of lines for each line of REFERENCES. OUTPUT is as
-many times as long as REFERENCES as are KEPT: the closest of every sentence, then the second closest
-of every sentence, and so on. Equal translations count once.
+Sequence-level interpolation (Kim and Rush 2016, section 3.3): the translation with the highest
+sentence BLEU in a beam is the model's output, but closer to the reference than its first one.
+TRANSLATIONS contains the beams, the same number of lines for each line of REFERENCES. OUTPUT
+contains KEPT times as many lines as REFERENCES: the closest translation of every sentence, then the
+second closest of every sentence, and so on. Equal translations count once.
 """
 
 import sys
@@ -26,8 +26,10 @@ def main(translations: str, references: str, kept: int, output: str) -> None:
     wanted = list(read_lines(references))
     beam_size = len(hypotheses) // (len(wanted) or 1)
     if beam_size < kept or beam_size * len(wanted) != len(hypotheses):
-        count = f"{translations} has {len(hypotheses):,} lines"
-        sys.exit(f"{count}: {kept} or more for each of {len(wanted):,} are needed")
+        sys.exit(
+            f"{translations} has {len(hypotheses):,} lines, but needs the same number, at least "
+            f"{kept}, for each of the {len(wanted):,} references; translate with --n-best {kept}"
+        )
     beams = [
         hypotheses[first : first + beam_size] for first in range(0, len(hypotheses), beam_size)
     ]
@@ -42,10 +44,7 @@ def main(translations: str, references: str, kept: int, output: str) -> None:
 
 
 def closest(bleu: BLEU, beam: list[str], reference: str, kept: int) -> list[str]:
-    """Return the best of a beam, best first.
-
-    The last one fills up where there are too few.
-    """
+    """Return the closest `kept` texts of a beam in order; the last is repeated if it has fewer."""
 
     def distance(text: str) -> float:
         return -bleu.sentence_score(text, [reference]).score

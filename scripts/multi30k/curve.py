@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Draw validation BLEU over the minutes of a training.
+"""Draw the validation BLEU of a run over its training time.
 
 scripts/multi30k/curve.py RUN PICTURE.png
 """
@@ -14,7 +14,7 @@ from tfformer.storage.whole_files import whole_file
 
 
 def main(run: str, picture: str) -> None:
-    """Draw the curve of a run, with its best validation in digits."""
+    """Draw the curve of a run, labelled with its best BLEU."""
     validated = [epoch for epoch in Run.open(run).history() if "val_bleu" in epoch]
     if not validated:
         sys.exit(f"{run} has not been validated yet")
@@ -22,7 +22,7 @@ def main(run: str, picture: str) -> None:
     bleu = [epoch["val_bleu"] for epoch in validated]
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     axes.plot(minutes, bleu, marker="o", markersize=4, color="#0072b2")
-    best = bleu.index(max(bleu))  # whose weights are kept
+    best = bleu.index(max(bleu))  # the run keeps these weights
     axes.annotate(
         f"{bleu[best]:.1f}",
         (minutes[best], bleu[best]),

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# Data diversification (Nguyen et al. 2020), from the data to the scores:
+# Run data diversification (Nguyen et al. 2020) from the data to the scores:
 #   scripts/multi30k/diversified.sh DATA FOLDER [--set KEY=VALUE ...]
-# A translator of each direction translates the training text; of five translations the two closest to the real one are
-# kept (see closest.py). A third one learns from the real pairs and from both sets of pairs that are half translated, all
-# of them twice: by the recipe of the hour, but for what is set below. DATA is what run.sh takes.
-# FOLDER gets the runs forward, backward and final, and corpus, the text between them. A run that was interrupted is
-# resumed, what is there is used.
+# A model of each direction translates the training text, and the two of five translations that are closest to the
+# reference are kept (see closest.py). A third model learns from the real pairs, each used twice, and from the pairs
+# with a translated source or target. Settings below replace the recipe's. For DATA, see run.sh. The runs forward,
+# backward and final, and the text in corpus, are written to FOLDER. Interrupted runs are resumed, finished runs used.
 set -euo pipefail
 data="$(realpath "${1:?give the folder of the data}")"
 folder="$(realpath -m "${2:?give a folder for the runs}")"
@@ -36,7 +35,7 @@ translate() { # RUN SOURCE TARGET
 
 teach forward en de "$@"
 teach backward de en "$@"
-# Side by side, as one translation keeps one core busy. Nothing goes through the pipe; it ends both on an interruption.
+# Run both at once, because one translation uses one core. The pipe carries no data; it ends both on an interruption.
 translate forward en de >&2 | translate backward de en
 if [ ! -f "$folder/final/config.json" ]; then
   english="$data/train.en.gz" german="$data/train.de.gz"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# From the data to the scores: scripts/multi30k/run.sh DATA RUN [RECIPE] [--set KEY=VALUE ...]
-# DATA holds train, val and test_2016_flickr (.en.gz, .de.gz, and the test set's .lc.norm.tok ones). The recipe is
-# multi30k-en-de unless another one is named. A run that was interrupted is resumed, one that is there is scored.
+# Train and score a model: scripts/multi30k/run.sh DATA RUN [RECIPE] [--set KEY=VALUE ...]
+# DATA contains train, val and test_2016_flickr (.en.gz and .de.gz, and .lc.norm.tok files of the test set). RECIPE
+# defaults to multi30k-en-de. An interrupted run is resumed; a finished run is only scored.
 set -euo pipefail
 data="$(realpath "${1:?give the folder of the data}")"
 run="$(realpath -m "${2:?give a folder for the run}")"

@@ -1,12 +1,12 @@
 #!/usr/bin/env python
-"""Score a Multi30k run on the test set in the two flavours that people publish.
+"""Score a Multi30k run on the test set with the two published variants of BLEU.
 
 scripts/multi30k/score.py RUN DATA
 
-sacreBLEU 13a, cased, on the text as it is; and the figure of most papers, lower-cased and tokenised
-BLEU, for which our text goes through Moses' normalisation and tokenisation (sacremoses) and is
-scored against the references of the task, which have gone through them already. Greedy and beam
-search. The last line is JSON. Needs: pip install -e '.[multi30k]'
+The first is cased sacreBLEU 13a on the original text. The second is lower-cased, tokenised BLEU, as
+in most papers: the translations are normalised and tokenised with Moses' rules (sacremoses) and
+scored against the task's tokenised references. Both are computed for greedy and for beam search.
+The last line is JSON. Needs: pip install -e '.[multi30k]'
 """
 
 import json
@@ -38,10 +38,10 @@ def main(run: str, data: str) -> None:
     tokenised = test_lines(data, f"lc.norm.tok.{target}")
     moses = moses_tokeniser(target)
     same = sum(map(str.__eq__, map(moses, references), tokenised))
-    print(f"Moses' tokens of {same:,} of {len(references):,} references are those of the task")
+    print(f"Moses' tokens equal the task's in {same:,} of {len(references):,} references")
     measured = {"parameters": translator.model.count_params(), "moses_agrees": same}
-    own_beam = translator.decoding.beam_size
-    for name, beam_size in (("greedy", 1), (f"beam {own_beam}", own_beam)):
+    default = translator.decoding.beam_size
+    for name, beam_size in (("greedy", 1), (f"beam {default}", default)):
         hypotheses = translator.translate(sentences, beam_size=beam_size)
         cased = scores(hypotheses, references)
         bleu = sacrebleu.BLEU(tokenize="none", force=True)
@@ -57,15 +57,12 @@ def main(run: str, data: str) -> None:
 
 
 def test_lines(data: str, name: str) -> list[str]:
-    """Read one file of the test set."""
+    """Return the lines of one file of the test set."""
     return list(read_lines(Path(data, f"{TEST}.{name}.gz")))
 
 
 def moses_tokeniser(language: str) -> Callable[[str], str]:
-    """Return a function that prepares a text as the task does.
-
-    It lower-cases, normalises, tokenises and escapes.
-    """
+    """Return a function that lower-cases, normalises, tokenises and escapes a text."""
     normalise = MosesPunctNormalizer(lang=language).normalize
     tokenise = MosesTokenizer(lang=language).tokenize
     return lambda sentence: tokenise(normalise(sentence.lower()), return_str=True, escape=True)

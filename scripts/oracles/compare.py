@@ -1,6 +1,4 @@
-"""Counts the equal translations in two JSON files.
-
-The files are lists of texts, or of [text, score].
+"""Count the equal translations in two JSON files, which contain lists of texts or [text, score].
 
 python scripts/oracles/compare.py ours.json theirs.json
 """
@@ -21,8 +19,8 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     ours, theirs = texts(sys.argv[1]), texts(sys.argv[2])
     pairs = [(one.strip(), other.strip()) for one, other in zip(ours, theirs, strict=True)]
-    other = [pair for pair in pairs if pair[0] != pair[1]]
-    cut = sum(one.startswith(rest) or rest.startswith(one) for one, rest in other)
-    print(f"{len(pairs) - len(other)} of {len(pairs)} equal, {cut} cut at another length")
-    for one, rest in other[:5]:
-        print(f"  {one!r}\n  {rest!r}")
+    unequal = [(one, other) for one, other in pairs if one != other]
+    cut = sum(one.startswith(other) or other.startswith(one) for one, other in unequal)
+    print(f"{len(pairs) - len(unequal)} of {len(pairs)} equal, {cut} cut at another length")
+    for one, other in unequal[:5]:
+        print(f"  {one!r}\n  {other!r}")

@@ -1,12 +1,10 @@
-"""Writes small checkpoints of M2M100 and NLLB.
-
-The answers of Transformers lie beside them.
+"""Write small checkpoints of M2M100 and NLLB, with the answers of Transformers.
 
     PYTHONPATH=. oracle_venv/bin/python scripts/oracles/make_m2m100_fixtures.py tests/support/marian
 
-Both learn English to German and back from the phrasebook's short sentences for some seconds, every
-parameter random at first. The vocabulary is BPE; M2M100's is listed in vocab.json, NLLB's is
-SentencePiece's own, one place further on.
+All parameters of both models begin with random values. For a few seconds, the models learn to
+translate short sentences of the phrasebook from English to German and back. The vocabulary is BPE.
+M2M100 lists it in vocab.json; the ids of NLLB are SentencePiece's ids plus 1.
 """
 
 import json
@@ -22,18 +20,18 @@ from transformers import BatchEncoding, M2M100Config, M2M100ForConditionalGenera
 from tfformer.data import phrasebook
 
 STEPS = 250
-SIZE = 120  # pieces of SentencePiece
+SIZE = 120  # pieces in the SentencePiece model
 PAD, END, UNKNOWN = 1, 2, 3
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
-LANGUAGES = {  # family -> the tokens of its languages, the two that are learned first and last
+LANGUAGES = {  # family -> its language tokens; the model learns the first and the last language
     "M2M": ["__en__", "__fr__", "__de__"],
     "NLLB": ["eng_Latn", "fra_Latn", "deu_Latn"],
 }
-UNUSED = 3  # rows behind the languages, as M2M100 has
+UNUSED = 3  # unused rows after the languages, as in M2M100
 
 
 class Cutter:
-    """The tokenizer's interface, over a function of a text."""
+    """A tokenizer that encodes and decodes with the given functions."""
 
     def __init__(self, encode: Callable[[str], list[int]], decode: Callable) -> None:
         self.encode = encode
@@ -42,7 +40,7 @@ class Cutter:
     def __call__(
         self, texts: str | list[str], return_tensors: str | None = None, padding: bool = False
     ) -> BatchEncoding:
-        """Give the ids of texts, padded if there are several."""
+        """Return the ids of a text, or the padded ids of several texts."""
         if isinstance(texts, str):
             return BatchEncoding({"input_ids": self.encode(texts)})
         rows = [self.encode(text) for text in texts]
@@ -52,7 +50,7 @@ class Cutter:
         return BatchEncoding({"input_ids": ids, "attention_mask": mask}, tensor_type=return_tensors)
 
     def decode(self, ids: list[int], **_: bool) -> str:
-        """Give the text of ids without the special ones."""
+        """Return the text of ids, without special tokens."""
         return self._decode(ids)
 
 
@@ -74,30 +72,30 @@ def make(out: Path, name: str, pairs: list[tuple[str, str]]) -> None:
     train_pieces(out / "sentencepiece.bpe.model", [text for pair in pairs for text in pair])
     model_file = str(out / "sentencepiece.bpe.model")
     processor = sentencepiece.SentencePieceProcessor(model_file=model_file)
-    own = [processor.id_to_piece(number) for number in range(3, processor.get_piece_size())]
+    ordinary = [processor.id_to_piece(number) for number in range(3, processor.get_piece_size())]
     if name == "M2M":
-        own.sort()
-    pieces = [*SPECIAL, *own]
+        ordinary.sort()
+    pieces = [*SPECIAL, *ordinary]
     languages = LANGUAGES[name]
     write_names(out, name, pieces, languages)
-    places = {piece: number for number, piece in enumerate([*pieces, *languages])}
+    ids = {piece: number for number, piece in enumerate([*pieces, *languages])}
 
     def encode(language: str, text: str) -> list[int]:
         cut = processor.encode(text, out_type=str)
-        return [places[language], *(places.get(piece, UNKNOWN) for piece in cut), END]
+        return [ids[language], *(ids.get(piece, UNKNOWN) for piece in cut), END]
 
-    def decode(ids: list[int]) -> str:
-        kept = [pieces[number] for number in ids if UNKNOWN < number < len(pieces)]
+    def decode(row: list[int]) -> str:
+        kept = [pieces[number] for number in row if UNKNOWN < number < len(pieces)]
         return processor.decode(kept)
 
-    model = M2M100ForConditionalGeneration(config(len(places) + UNUSED))
+    model = M2M100ForConditionalGeneration(config(len(ids) + UNUSED))
     generator = torch.Generator().manual_seed(sum(map(ord, name)))
     randomise(model, generator)
     both = [(languages[0], languages[-1], *pair) for pair in pairs]
     both += [(languages[-1], languages[0], *reversed(pair)) for pair in pairs]
     train(model, encode, both, generator)
     model.generation_config.update(
-        num_beams=4, max_length=200, early_stopping=True, forced_bos_token_id=places[languages[-1]]
+        num_beams=4, max_length=200, early_stopping=True, forced_bos_token_id=ids[languages[-1]]
     )
     model.save_pretrained(out)
     cutter = Cutter(lambda text: encode(languages[0], text), decode)
@@ -105,9 +103,9 @@ def make(out: Path, name: str, pairs: list[tuple[str, str]]) -> None:
 
 
 def train_pieces(path: Path, text: list[str]) -> None:
-    """A BPE vocabulary with SentencePiece's usual special ids.
+    """Train a BPE vocabulary with SentencePiece's default special ids.
 
-    It has no normalisation, for its size.
+    It has no normalisation, whose table would take 240 kB.
     """
     with path.open("wb") as file:
         sentencepiece.SentencePieceTrainer.train(
@@ -122,7 +120,7 @@ def train_pieces(path: Path, text: list[str]) -> None:
 
 
 def write_names(out: Path, name: str, pieces: list[str], languages: list[str]) -> None:
-    """Write the files that name the tokens, as either family has them."""
+    """Write the files that list the tokens, in the format of the family."""
     if name == "M2M":
         ids = {piece: number for number, piece in enumerate(pieces)}
         (out / "vocab.json").write_text(json.dumps(ids, ensure_ascii=False, indent=0))
@@ -139,7 +137,7 @@ def write_names(out: Path, name: str, pieces: list[str], languages: list[str]) -
 
 
 def config(vocab_size: int) -> M2M100Config:
-    """A model of unequal depths, widths and heads."""
+    """Return a configuration in which encoder and decoder differ in depth, width and heads."""
     return M2M100Config(
         vocab_size=vocab_size,
         d_model=16,
@@ -159,7 +157,7 @@ def config(vocab_size: int) -> M2M100Config:
 
 
 def randomise(model: M2M100ForConditionalGeneration, generator: torch.Generator) -> None:
-    """Give every parameter random numbers, biases and norms too."""
+    """Set every parameter to random values, including biases and norms."""
     with torch.no_grad():
         for name, weights in model.named_parameters():
             if "layer_norm.weight" in name:
@@ -176,7 +174,7 @@ def train(
     both: list[tuple[str, str, str, str]],
     generator: torch.Generator,
 ) -> None:
-    """Some steps of Adam."""
+    """Train for `STEPS` steps of Adam."""
     model.train()
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3, betas=(0.9, 0.98))
     for _ in range(STEPS):
@@ -201,7 +199,7 @@ def train(
 
 
 def padded(rows: list[list[int]]) -> torch.Tensor:
-    """Rows of ids as one tensor."""
+    """Return rows of ids as one padded tensor."""
     longest = max(map(len, rows))
     return torch.tensor([row + [PAD] * (longest - len(row)) for row in rows])
 

@@ -1,12 +1,12 @@
-"""Writes small Marian checkpoints of many shapes.
+"""Write small Marian checkpoints of many shapes, with the answers of Transformers.
 
-The answers of Transformers lie beside them. PYTHONPATH is the root of the repository.
+PYTHONPATH is the root of the repository.
 
     oracle_venv/bin/python scripts/oracles/make_marian_fixtures.py tests/support/marian [IDS]
 
-Each model begins with every parameter random, as Hugging Face's zeros (biases, logits bias) and
-ones (norms) hide an importer's errors, and is then trained for some seconds, as a random model
-repeats one token for ever. The text is the phrasebook's, in small letters.
+All parameters begin with random values, because Hugging Face's zeros (biases, logits bias) and ones
+(norms) would hide an importer's errors. Each model is then trained for a few seconds, because a
+random model repeats one token forever. The text is the phrasebook in lower case.
 """
 
 import dataclasses
@@ -24,23 +24,24 @@ from transformers import GenerationConfig, MarianConfig, MarianMTModel, MarianTo
 from tfformer.data import phrasebook
 
 STEPS = 150
-SENTENCES = 24  # with greedy and beam answers
-STATES = 2  # of these, with every layer's states
+SENTENCES = 24  # sentences with greedy and beam answers
+STATES = 2  # sentences with the states of every layer
 MAX_LENGTH = 60
-MARGIN = 1e-3  # between the two likeliest tokens, so that rounding changes nothing
+MARGIN = 1e-3  # minimum difference of the two highest logits; rounding cannot reverse them
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One fixture: `config` of MarianConfig, and how its vocabulary is made."""
+    """One fixture: arguments of MarianConfig, and properties of the vocabulary."""
 
     config: dict
-    separate: bool = False  # vocabularies
-    pad: int | None = None  # the last id if left out
+    separate: bool = False  # whether source and target have separate vocabularies
+    pad: int | None = None  # the id of padding; None for the last id
     eos: int = 0
     unknown: int = 1
-    codes: bool = False  # >>fra<< and >>deu<<, `<s>`, missing pieces, a character of the target
-    random_pad: bool = False  # its row is usually zero
+    # whether it has >>fra<<, >>deu<<, `<s>` and a character of the target, and lacks some pieces
+    codes: bool = False
+    random_pad: bool = False  # whether the row of padding is random, not zero
 
 
 BASE = {
@@ -80,7 +81,7 @@ ROWS = {
 
 
 def main(folder: Path, chosen: list[str]) -> None:
-    """Write the chosen fixtures, or all."""
+    """Write the chosen fixtures; all if `chosen` is empty."""
     torch.set_num_threads(1)
     sentences = [
         (pair.source.lower(), pair.target.lower())
@@ -98,10 +99,7 @@ def main(folder: Path, chosen: list[str]) -> None:
 
 
 def torch_files(folder: Path) -> None:
-    """Write some tensors of A in both layouts of `torch.save`.
-
-    One of them is a view of another's storage.
-    """
+    """Write some tensors of A in both layouts of `torch.save`, one as a view of another."""
     out = folder / "K"
     out.mkdir(exist_ok=True)
     state = load_file(folder / "A" / "model.safetensors")
@@ -114,7 +112,7 @@ def torch_files(folder: Path) -> None:
 
 
 def train_pieces(path: Path, text: list[str]) -> None:
-    """Without normalisation: its table alone has 240 kB."""
+    """Train a vocabulary without normalisation, whose table alone would take 240 kB."""
     if path.exists():
         return
     with path.open("wb") as file:
@@ -133,22 +131,22 @@ def train_pieces(path: Path, text: list[str]) -> None:
 
 
 def pieces_of(path: Path) -> list[str]:
-    """Read the ordinary pieces of a SentencePiece model."""
+    """Return the ordinary pieces of a SentencePiece model."""
     model = sentencepiece.SentencePieceProcessor(model_file=str(path))
     return [model.id_to_piece(number) for number in range(2, model.get_piece_size())]
 
 
 def vocabulary(row: Row, pieces: set[str]) -> dict[str, int]:
-    """Piece -> id, with the special ones at the places that the row wants."""
+    """Return piece -> id, with the special tokens at the ids that the row states."""
     ordered = sorted(pieces)
     if row.codes:
         ordered = [piece for piece in ordered if piece not in ("z", "q", "▁w")]
         ordered = sorted([*ordered, "<s>", ">>fra<<", ">>deu<<", "猫"])
-    places = {row.eos: "</s>", row.unknown: "<unk>"}
+    special = {row.eos: "</s>", row.unknown: "<unk>"}
     if row.pad is not None:
-        places[row.pad] = "<pad>"
-    for place, piece in sorted(places.items()):
-        ordered.insert(place, piece)
+        special[row.pad] = "<pad>"
+    for number, piece in sorted(special.items()):
+        ordered.insert(number, piece)
     if row.pad is None:
         ordered.append("<pad>")
     return {piece: number for number, piece in enumerate(ordered)}
@@ -158,13 +156,14 @@ def make(folder: Path, name: str, row: Row, sentences: list[tuple[str, str]]) ->
     """Write one fixture."""
     out = folder / name
     out.mkdir(exist_ok=True)
-    sides = [set(pieces_of(folder / f"{side}.spm")) for side in ("source", "target")]
-    union = sides[0] | sides[1]
-    vocabularies = [vocabulary(row, side if row.separate else union) for side in sides]
+    source_pieces = set(pieces_of(folder / "source.spm"))
+    target_pieces = set(pieces_of(folder / "target.spm"))
+    union = source_pieces | target_pieces
+    source = vocabulary(row, source_pieces if row.separate else union)
+    target = vocabulary(row, target_pieces if row.separate else union)
     files = ["vocab.json", "target_vocab.json"] if row.separate else ["vocab.json"]
-    for file, values in zip(files, vocabularies, strict=False):
+    for file, values in zip(files, (source, target), strict=False):
         (out / file).write_text(json.dumps(values, ensure_ascii=False, indent=0))
-    source, target = vocabularies
     pad = source["<pad>"]
     config = MarianConfig(
         **(BASE | row.config),
@@ -212,7 +211,7 @@ def make(folder: Path, name: str, row: Row, sentences: list[tuple[str, str]]) ->
 
 
 def generation(row: Row, target: dict[str, int]) -> GenerationConfig:
-    """Build the settings of the search that an OPUS-MT checkpoint has."""
+    """Return the search settings of an OPUS-MT checkpoint."""
     pad = target["<pad>"]
     return GenerationConfig(
         num_beams=4,
@@ -227,7 +226,7 @@ def generation(row: Row, target: dict[str, int]) -> GenerationConfig:
 
 
 def randomise(model: MarianMTModel, row: Row, pad: int, generator: torch.Generator) -> None:
-    """Give every parameter random numbers, biases and norms too."""
+    """Set every parameter to random values, including biases and norms."""
     with torch.no_grad():
         for name, weights in model.named_parameters():
             if "embed_positions" in name:
@@ -255,7 +254,7 @@ def train(
     row: Row,
     generator: torch.Generator,
 ) -> None:
-    """Some steps of Adam; pad's row stays, and the norms and biases move little."""
+    """Train for `STEPS` steps of Adam without changing the row of padding."""
     pad = model.config.pad_token_id
     tables = {id(w): w for w in (model.get_input_embeddings().weight, model.lm_head.weight)}
     tables |= {id(w): w for w in (model.model.decoder.embed_tokens.weight,)}
@@ -293,24 +292,21 @@ def answer(
     row: Row,
     target: dict[str, int],
 ) -> None:
-    """Write all answers about sentences whose greedy choice is never close.
-
-    Other sentences are left out.
-    """
+    """Write the answers for sentences in which no greedy choice is close; skip others."""
     pad = target["<pad>"]
     kept: list[str] = []
     greedy: list[list[int]] = []
     for source, _ in texts:
         ids = tokenizer([source], return_tensors="pt")
-        found = model.generate(
+        output = model.generate(
             **ids,
             num_beams=1,
             max_length=MAX_LENGTH,
             return_dict_in_generate=True,
             output_scores=True,
         )
-        row_ids = found.sequences[0].tolist()[1:]
-        best = torch.stack([scores[0].topk(2).values for scores in found.scores])
+        row_ids = output.sequences[0].tolist()[1:]
+        best = torch.stack([scores[0].topk(2).values for scores in output.scores])
         if row_ids[-1] != row.eos or len(row_ids) > MAX_LENGTH - 5:
             continue
         if (best[:, 0] - best[:, 1]).min() > MARGIN and source not in kept:
@@ -347,11 +343,8 @@ def beam(
     alpha: float,
     stops: bool,
 ) -> list:
-    """All hypotheses of one sentence, as [ids, score].
-
-    There are none if one of them did not end.
-    """
-    found = model.generate(
+    """Return all hypotheses of one sentence as [ids, score]; [] if one of them did not end."""
+    output = model.generate(
         **tokenizer([source], return_tensors="pt"),
         num_beams=size,
         num_return_sequences=size,
@@ -362,15 +355,15 @@ def beam(
         output_scores=True,
     )
     padding = {model.config.pad_token_id}
-    rows = [without(padding, ids[1:]) for ids in found.sequences.tolist()]
+    rows = [without(padding, ids[1:]) for ids in output.sequences.tolist()]
     if max(map(len, rows)) >= MAX_LENGTH - 2:
         return []
-    scores = [round(score, 6) for score in found.sequences_scores.tolist()]
+    scores = [round(score, 6) for score in output.sequences_scores.tolist()]
     return [list(pair) for pair in zip(rows, scores, strict=True)]
 
 
 def without(left_out: set[int], ids: list[int]) -> list[int]:
-    """The other ids, in their order."""
+    """Return the ids that are not left out, in order."""
     return [number for number in ids if number not in left_out]
 
 
@@ -381,12 +374,12 @@ def states(
     sources: list,
     greedy: list,
 ) -> None:
-    """Every layer's states and the logits of a padded batch."""
+    """Write the states of every layer and the logits of a padded batch."""
     start = model.config.decoder_start_token_id
     inputs = tokenizer(sources, return_tensors="pt", padding=True)
     longest = max(map(len, greedy))
     target = [[start, *ids[:-1]] + [start] * (longest - len(ids)) for ids in greedy]
-    found = model(
+    output = model(
         **inputs,
         decoder_input_ids=torch.tensor(target),
         output_hidden_states=True,
@@ -397,9 +390,9 @@ def states(
         mask=inputs.attention_mask.numpy(),
         target=np.array(target),
         lengths=np.array([len(ids) for ids in greedy]),
-        encoder=torch.stack(found.encoder_hidden_states).numpy(),
-        decoder=torch.stack(found.decoder_hidden_states).numpy(),
-        logits=found.logits.numpy(),
+        encoder=torch.stack(output.encoder_hidden_states).numpy(),
+        decoder=torch.stack(output.decoder_hidden_states).numpy(),
+        logits=output.logits.numpy(),
     )
 
 

@@ -1,9 +1,9 @@
-"""Writes Transformers' answers under the rules of generation_config.json, as rules.json.
+"""Write Transformers' answers under the rules of generation_config.json, as rules.json.
 
     oracle_venv/bin/python scripts/oracles/make_rules_answers.py tests/support/marian
 
-The checkpoints and sentences are those of `make_marian_fixtures.py` and `make_m2m100_fixtures.py`.
-Each search may take 50 tokens more than its source, as a run's does.
+The checkpoints and sentences come from `make_marian_fixtures.py` and `make_m2m100_fixtures.py`. As
+in a run, a translation has at most 50 tokens more than its source.
 """
 
 import json
@@ -39,34 +39,34 @@ def main(folder: Path) -> None:
 
 
 def answers_of(folder: Path) -> list[dict]:
-    """Return each setting with the best ids and scores of greedy and of beam search."""
+    """Return the best ids and scores of greedy and beam search under each setting."""
     stored = json.loads((folder / "expected.json").read_text())
     model = AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
     sources = stored["source_ids"][:SENTENCES]
-    first, second, *_ = stored["greedy"][0][1:]  # behind the language of M2M
+    first, second, *_ = stored["greedy"][0][1:]  # after the language token of M2M
     one, other = stored["greedy"][1][1], stored["greedy"][2][1]
-    own = model.generation_config.bad_words_ids or []  # padding
-    words = [*own, [one], [first, second], [other, other]]
+    padding = model.generation_config.bad_words_ids or []
+    words = [*padding, [one], [first, second], [other, other]]
     answers = []
     for setting in SETTINGS:
         stated = dict(setting)
         if "bad_words_ids" in stated:
             stated["bad_words_ids"] = words
-        found = {beams: [best(model, ids, beams, stated) for ids in sources] for beams in BEAMS}
-        answers.append({"setting": stated, "found": found})
+        ruled = {beams: [best(model, ids, beams, stated) for ids in sources] for beams in BEAMS}
+        answers.append({"setting": stated, "found": ruled})
         plain = {beams: [best(model, ids, beams, {}) for ids in sources] for beams in BEAMS}
         changed = sum(
             mine[0] != usual[0]
             for beams in BEAMS
-            for mine, usual in zip(found[beams], plain[beams], strict=True)
+            for mine, usual in zip(ruled[beams], plain[beams], strict=True)
         )
         print(folder.name, stated, f"{changed} of {len(BEAMS) * SENTENCES} changed", flush=True)
     return answers
 
 
 def best(model: torch.nn.Module, ids: list[int], beams: int, stated: dict) -> tuple:
-    """Return the ids behind the start token, and the score of a beam search."""
-    found = model.generate(
+    """Return the ids after the start token, and the score if it is a beam search."""
+    output = model.generate(
         input_ids=torch.tensor([ids]),
         num_beams=beams,
         max_length=len(ids) + 51,
@@ -74,8 +74,8 @@ def best(model: torch.nn.Module, ids: list[int], beams: int, stated: dict) -> tu
         output_scores=True,
         **stated,
     )
-    score = found.sequences_scores[0].item() if beams > 1 else None
-    return found.sequences[0].tolist()[1:], score
+    score = output.sequences_scores[0].item() if beams > 1 else None
+    return output.sequences[0].tolist()[1:], score
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Trains a tiny student with a decoder of simple recurrent units by Marian itself.
+"""Train a tiny student with simple recurrent units (SSRU) in Marian, and write Marian's answers.
 
-Marian's answers lie beside it. PYTHONPATH is the root of the repository.
+PYTHONPATH is the root of the repository.
 
     oracle_venv/bin/python scripts/oracles/make_ssru_fixture.py tests/support/marian/SSRU
 
-The text is the phrasebook's, in small letters. expected.json has, for each source, the likeliest
-translation of a greedy search and all of a beam search, with the log-probability of each token.
+The text is the phrasebook in lower case. For each source, expected.json contains the translation of
+a greedy search and all translations of a beam search, with the log-probability of each token.
 """
 
 import json
@@ -37,7 +37,7 @@ def main(folder: Path) -> None:
 
 
 def write_answers(folder: Path, sources: list[str]) -> None:
-    """Translate and write expected.json."""
+    """Translate the sources and write expected.json."""
     answers = {
         "sources": sources,
         "greedy": translated(folder, sources, beam_size=1),
@@ -49,9 +49,9 @@ def write_answers(folder: Path, sources: list[str]) -> None:
 
 def train(folder: Path, texts: Path, pairs: list[tuple[str, str]]) -> None:
     """Train the vocabulary, without normalisation, and the model."""
-    sides = [texts / "train.en", texts / "train.de"]
-    for number, side in enumerate(sides):
-        side.write_text("".join(f"{pair[number]}\n" for pair in pairs), encoding="utf-8")
+    files = [texts / "train.en", texts / "train.de"]
+    for number, file in enumerate(files):
+        file.write_text("".join(f"{pair[number]}\n" for pair in pairs), encoding="utf-8")
     with (folder / "joint.spm").open("wb") as file:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=(text for pair in pairs for text in pair),
@@ -68,7 +68,7 @@ def train(folder: Path, texts: Path, pairs: list[tuple[str, str]]) -> None:
     Trainer(
         model=f"{texts}/model.npz",
         type="transformer",
-        train_sets=list(map(str, sides)),
+        train_sets=list(map(str, files)),
         vocabs=[str(folder / "joint.spm")] * 2,
         dim_emb=24,
         enc_depth=1,

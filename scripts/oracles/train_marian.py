@@ -1,11 +1,9 @@
-"""Trains a small model with Marian itself, of one of six shapes.
-
-The text is two files.
+"""Train a small model of one of six shapes in Marian, on two text files.
 
     oracle_venv/bin/python scripts/oracles/train_marian.py NAME FOLDER train.en train.de [UPDATES]
 
-The model, its SentencePiece vocabularies and decoder.yml are written to FOLDER/NAME. Some minutes
-on one thread for 1,500 updates.
+The model, its SentencePiece vocabularies and decoder.yml are written to FOLDER/NAME. 1,500 updates
+take a few minutes on one thread.
 """
 
 import sys
@@ -21,7 +19,7 @@ PRE = {
 }
 SSRU = {"transformer_decoder_autoreg": "rnn", "dec_cell": "ssru", "enc_depth": 6}
 SHARED = {"tied_embeddings_all": True}
-SHAPES = {  # name -> options; those without one matrix for all have two vocabularies
+SHAPES = {  # name -> options; without `tied_embeddings_all` there are two vocabularies
     "post-swish-shared": {"transformer_ffn_activation": "swish"} | SHARED,
     "post-relu-shared": {"transformer_ffn_activation": "relu"} | SHARED,
     "post-relu-separate": {"transformer_ffn_activation": "relu"},
@@ -32,19 +30,19 @@ SHAPES = {  # name -> options; those without one matrix for all have two vocabul
 
 
 def main(name: str, folder: Path, texts: list[str], updates: str) -> None:
-    """Train vocabularies and model."""
+    """Train the vocabularies and the model."""
     out = folder / name
     out.mkdir(parents=True, exist_ok=True)
     shape = SHAPES[name]
-    sides = ["joint", "joint"] if "tied_embeddings_all" in shape else ["source", "target"]
-    for number, side in enumerate(sides):
-        train_pieces(out / f"{side}.spm", texts if side == "joint" else [texts[number]])
+    names = ["joint", "joint"] if "tied_embeddings_all" in shape else ["source", "target"]
+    for text, file in zip(texts, names, strict=True):
+        train_pieces(out / f"{file}.spm", texts if file == "joint" else [text])
     Trainer(
         **{
             "model": f"{out}/model.npz",
             "type": "transformer",
             "train_sets": texts,
-            "vocabs": [f"{out}/{side}.spm" for side in sides],
+            "vocabs": [f"{out}/{file}.spm" for file in names],
             "dim_emb": 96,
             "enc_depth": 2,
             "dec_depth": 2,
@@ -78,7 +76,7 @@ def main(name: str, folder: Path, texts: list[str], updates: str) -> None:
 
 
 def train_pieces(path: Path, texts: list[str]) -> None:
-    """A vocabulary with Marian's special ids."""
+    """Train a vocabulary with Marian's special ids."""
     sentencepiece.SentencePieceTrainer.train(
         input=",".join(texts),
         model_prefix=str(path.with_suffix("")),

@@ -1,13 +1,11 @@
-"""Translates a file with Marian itself.
-
-CTranslate2 translates it too where it can convert the model.
+"""Translate a file with Marian, and with CTranslate2 if it can convert the model.
 
     oracle_venv/bin/python scripts/oracles/translate_marian.py FOLDER SENTENCES BEAM OUTPUT.json
 
-FOLDER is one of train_marian.py. OUTPUT.pymarian.json and OUTPUT.ctranslate2.json have a list of
-texts each, which compare.py counts beside another. The unknown token is never generated, as in
-Marian's default. Marian gets one sentence at a time: it stops a batch at three times the tokens of
-its longest source, so that a translation that runs on would depend on its neighbours.
+FOLDER contains a model of train_marian.py. OUTPUT.pymarian.json and OUTPUT.ctranslate2.json are
+lists of texts, which compare.py compares. As in Marian's default, the unknown token is never
+generated. Marian translates one sentence at a time: its limit, three times the tokens of the
+longest source, applies to the whole batch, so overlong translations would depend on the batch.
 """
 
 import json
@@ -21,20 +19,20 @@ from pymarian import Translator
 
 
 def main(folder: Path, sentences: Path, beam_size: int, output: Path) -> None:
-    """Translate, and write the texts."""
+    """Translate the sentences with both toolkits, and write the translations."""
     lines = sentences.read_text(encoding="utf-8").splitlines()
-    sides = [folder / f"{side}.spm" for side in ("source", "target")]
-    vocabularies = sides if sides[0].exists() else [folder / "joint.spm"] * 2
+    separate = [folder / "source.spm", folder / "target.spm"]
+    vocabularies = separate if separate[0].exists() else [folder / "joint.spm"] * 2
     for toolkit, translate in (("pymarian", by_marian), ("ctranslate2", by_ctranslate2)):
-        found = translate(folder, vocabularies, lines, beam_size)
+        translations = translate(folder, vocabularies, lines, beam_size)
         file = output.with_suffix(f".{toolkit}.json")
-        file.write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")
+        file.write_text(json.dumps(translations, ensure_ascii=False), encoding="utf-8")
 
 
 def by_marian(
     folder: Path, vocabularies: list[Path], lines: list[str], beam_size: int
 ) -> list[str]:
-    """The best translation of each line by pymarian."""
+    """Return pymarian's best translation of each line."""
     translator = Translator(
         models=[str(folder / "model.npz")],
         vocabs=list(map(str, vocabularies)),
@@ -51,7 +49,7 @@ def by_marian(
 def by_ctranslate2(
     folder: Path, vocabularies: list[Path], lines: list[str], beam_size: int
 ) -> list[str]:
-    """The same by CTranslate2, whose converter reads vocabularies in YAML alone."""
+    """Return CTranslate2's translations; its converter reads only vocabularies in YAML."""
     import ctranslate2
     from ctranslate2.converters import MarianConverter
 
@@ -80,10 +78,7 @@ def by_ctranslate2(
 
 
 def rewrite_options(model: Path, readable: Path) -> None:
-    """Write the model with one NUL behind its options.
-
-    It also gets a key that the converter needs.
-    """
+    """Copy the model, with one NUL after its options and a key that the converter needs."""
     with np.load(model) as archive:
         tensors = dict(archive)
     options = tensors["special:model.yml"].tobytes().rstrip(b"\0")

@@ -1,4 +1,4 @@
-"""Measure a training step of tfformer on a GPU. Arguments: PRESET DTYPE xla|plain ROWS ..."""
+"""Measure a training step of tfformer on a GPU. Arguments: PRESET DTYPE XLA|plain ROWS ..."""
 
 import json
 import resource
