@@ -20,6 +20,7 @@ def folder(tmp_path_factory):
     (folder / "run").mkdir()
     (folder / "run" / "config.json").write_text("{}")
     (folder / "text").write_text("Hello.\n")
+    (folder / "empty").touch()
     (folder / "export" / "1").mkdir(parents=True)
     (folder / "export" / "1" / "manifest.json").write_text("{}")
     (folder / "ctranslate2").mkdir()
@@ -67,6 +68,17 @@ MISTAKES = [
     ("evaluate nowhere --source text", RUN),
     ("evaluate run --source nowhere", FILE),
     ("evaluate run --source text --reference nowhere", FILE),
+    (
+        "compare text nowhere --source text --reference text",
+        "nowhere is neither a run directory, an",
+    ),
+    ("compare text text --source text --reference text", "A and B are both text; pass two differ"),
+    ("compare text run --source text", "Missing option '--reference'; see tfformer compare --help"),
+    ("compare text run --source text --reference text --output old.svg", ".html, .json"),
+    (
+        "compare text run --source text --reference empty",
+        "text has 1 lines and empty 0, but line n",
+    ),
     ("score nowhere --source text --target text", RUN),
     ("score run --source text --target nowhere", FILE),
     ("attention nowhere Hello. --output new.svg", RUN),

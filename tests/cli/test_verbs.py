@@ -204,9 +204,9 @@ def test_evaluate_ends_in_one_json_line_that_sacrebleu_confirms(
     (tmp_path / "t.en").write_text("".join(pair.source + "\n" for pair in pairs))
     (tmp_path / "t.de").write_text("".join(pair.target + "\n" for pair in pairs))
     files = ["--source", str(tmp_path / "t.en"), "--reference", str(tmp_path / "t.de")]
-    assert main(["evaluate", str(tiny_run), *files, "--beam-size", "2"]) == 0
+    assert main(["evaluate", str(tiny_run), *files]) == 0
     result = json.loads(capsys.readouterr().out.splitlines()[-1])
-    translations = translator.translate([pair.source for pair in pairs], beam_size=2)
+    translations = translator.translate([pair.source for pair in pairs])
     references = [[pair.target for pair in pairs]]
     assert result["bleu"] == pytest.approx(sacrebleu.corpus_bleu(translations, references).score)
     assert result["chrf"] == pytest.approx(sacrebleu.corpus_chrf(translations, references).score)
@@ -214,7 +214,7 @@ def test_evaluate_ends_in_one_json_line_that_sacrebleu_confirms(
     assert result["seconds"] > 0
     assert "tok:13a" in result["signature"]
     (tmp_path / "other.de").write_text("".join(f"{text}\n" for text in translations))
-    more = ["--reference", str(tmp_path / "other.de"), "--beam-size", "2"]
+    more = ["--reference", str(tmp_path / "other.de")]
     assert main(["evaluate", str(tiny_run), *files, *more]) == 0
     result = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert result["bleu"] == pytest.approx(100)

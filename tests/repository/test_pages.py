@@ -11,6 +11,7 @@ LOOKS = [
     ROOT / "tfformer" / "serving" / "serve.html",
     ROOT / "tfformer" / "serving" / "docs.html",
     ROOT / "tfformer" / "explain" / "attention.html",
+    ROOT / "tfformer" / "explain" / "comparison.html",
     WEB / "page.css",
 ]
 POLICY = re.compile(r'http-equiv="Content-Security-Policy"\s+content="([^"]*)"')
@@ -33,7 +34,7 @@ def test_no_page_names_another_server(path):
 
 
 @pytest.mark.parametrize(
-    "path", [WEB / "index.html", ROOT / "tfformer" / "explain" / "attention.html"]
+    "path", [WEB / "index.html", *(ROOT / "tfformer" / "explain").glob("*.html")]
 )
 def test_a_page_without_headers_of_ours_has_its_policy_within(path):
     """The policy of the served page is a header; tests/serving reads it."""

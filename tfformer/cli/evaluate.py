@@ -1,4 +1,4 @@
-"""The commands `evaluate` and `score`."""
+"""The commands `evaluate`, `compare` and `score`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import json
 import math
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,16 +16,23 @@ import click
 from tfformer.cli.options import (
     TEXT_FILE,
     TEXT_SOURCE,
-    beam_size,
+    F,
     examples,
     languages,
-    length_penalty,
     run,
 )
-from tfformer.cli.terminal import Progress, load_tensorflow
+from tfformer.cli.terminal import Progress, check_new_file, load_tensorflow
+from tfformer.storage.run_folders import exported_version, is_run
+from tfformer.storage.whole_files import write_text
 
 if TYPE_CHECKING:
+    from tfformer.explain.comparison import Comparison
+    from tfformer.inference.translator import Translator
     from tfformer.run_directory import Run
+
+SUFFIXES = (".html", ".json")  # of the file that `compare` writes
+PRINTED = 5  # sentences that `compare` prints
+PORTION = 128  # sentences that an export translates before the progress is shown
 
 SCORE_HELP = """\b
 Each line has three columns, separated by tabs:
@@ -35,6 +44,19 @@ A line of JSON about the whole text goes to standard error.
 """
 
 
+def reference(required: bool = False) -> Callable[[F], F]:
+    """Return the option `--reference` of a verb."""
+    return click.option(
+        "--reference",
+        "references",
+        type=TEXT_FILE,
+        multiple=True,
+        required=required,
+        metavar="F",
+        help="Its correct translation, line by line; may be repeated.",
+    )
+
+
 @click.command(
     epilog=examples(["tfformer evaluate runs/mine --source test.en --reference test.de"])
 )
@@ -42,23 +64,12 @@ A line of JSON about the whole text goes to standard error.
 @click.option(
     "--source", type=TEXT_SOURCE, required=True, metavar="F", help="Text to translate or predict."
 )
-@click.option(
-    "--reference",
-    "references",
-    type=TEXT_FILE,
-    multiple=True,
-    metavar="F",
-    help="Its correct translation, line by line; may be repeated.",
-)
-@beam_size
-@length_penalty
+@reference()
 @languages()
 def evaluate(
     run: str,
     source: str,
     references: tuple[str, ...],
-    beam_size: int | None,
-    length_penalty: float | None,
     languages: tuple[str | None, str | None],
 ) -> None:
     """Measure a run on a text: BLEU and chrF, or bits per byte.
@@ -73,7 +84,7 @@ def evaluate(
     if opened.config.model.has_encoder:
         if not references:
             raise ValueError(f"{run} is a translation model and needs --reference FILE")
-        measured = _evaluate_translation(opened, source, references, beam_size, length_penalty)
+        measured = _evaluate_translation(opened, source, references)
         line = "BLEU {bleu:.2f}, chrF {chrf:.2f} on {sentences} sentences"
     else:
         if references:
@@ -84,33 +95,34 @@ def evaluate(
     print(json.dumps(measured))
 
 
-def _evaluate_translation(
-    run: Run,
-    source: str,
-    references: Sequence[str],
-    beam_size: int | None,
-    length_penalty: float | None,
-) -> dict[str, Any]:
-    from tfformer.data.sources import read_aligned
+def _evaluate_translation(run: Run, source: str, references: Sequence[str]) -> dict[str, Any]:
     from tfformer.inference.evaluation import bleu_tokenizer, check_bleu, scores
-    from tfformer.inference.streaming import translate_stream
     from tfformer.inference.translator import Translator
 
     check_bleu(run.config)
-    pairs = [list(read_aligned(source, reference)) for reference in references]
-    sources = [text for text, _ in pairs[0]]
-    texts = [[text for _, text in aligned] for aligned in pairs]
+    sources, texts = _aligned_texts(source, references)
     translator = Translator.of(run)
-    hypotheses = []
     start = time.monotonic()
-    with Progress() as progress:
-        for chunk in translate_stream(
-            translator, sources, beam_size, length_penalty, progress.advance
-        ):
-            hypotheses += [best[0].text for best in chunk.n_best]
+    hypotheses = _translations(translator, sources)
     seconds = round(time.monotonic() - start, 2)
     measured = scores(hypotheses, *texts, tokenize=bleu_tokenizer(run.config))
     return {**measured, "sentences": len(sources), "seconds": seconds}
+
+
+def _aligned_texts(source: str, others: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """Return the lines of the source, and of each file that must have as many."""
+    from tfformer.data.sources import read_aligned
+
+    pairs = [list(read_aligned(source, other)) for other in others]
+    return [text for text, _ in pairs[0]], [[text for _, text in aligned] for aligned in pairs]
+
+
+def _translations(translator: Translator, sources: Sequence[str]) -> list[str]:
+    from tfformer.inference.streaming import translate_stream
+
+    with Progress() as progress:
+        chunks = translate_stream(translator, sources, advance=progress.advance)
+        return [best[0].text for chunk in chunks for best in chunk.n_best]
 
 
 def _evaluate_language_model(run: Run, source: str) -> dict[str, Any]:
@@ -123,6 +135,114 @@ def _evaluate_language_model(run: Run, source: str) -> dict[str, Any]:
     sentences = [sentence for (sentence,) in rows]
     bits = Generator.of(run).bits_per_byte(sentences)
     return {"bits_per_byte": bits, "sentences": len(sentences)}
+
+
+@click.command(
+    epilog=examples(
+        [
+            "tfformer compare runs/first runs/second --source test.en --reference test.de",
+            "tfformer compare runs/mine other.out --source test.en --reference test.de "
+            "--output page.html",
+        ]
+    )
+)
+@click.argument("a", metavar="A")
+@click.argument("b", metavar="B")
+@click.option("--source", type=TEXT_FILE, required=True, metavar="F", help="The source text.")
+@reference(required=True)
+@click.option("--output", metavar="F", help="Also write a page (.html) or all figures (.json).")
+def compare(a: str, b: str, source: str, references: tuple[str, ...], output: str | None) -> None:
+    """Test whether A or B translates better, and show where they differ most.
+
+    A and B are runs, exports, or text files of translations, line by line. BLEU and chrF, the
+    paired bootstrap and approximate randomisation are sacreBLEU's, with its seed (SACREBLEU_SEED).
+    Sentences are ordered by the difference in chrF.
+    """
+    suffix = Path(output).suffix if output else None
+    if suffix not in (None, *SUFFIXES):
+        raise ValueError(f"--output {output} must end in one of {', '.join(SUFFIXES)}")
+    check_new_file(output)
+    if a == b:
+        raise ValueError(f"A and B are both {a}; pass two different systems")
+    files = [system for system in (a, b) if _is_text(system)]
+    sources, texts = _aligned_texts(source, [*references, *files])
+    translations = dict(zip(files, texts[len(references) :], strict=True))
+    from tfformer.explain import comparison
+
+    tokenizers = []
+    for model in (a, b):
+        if model not in translations:
+            translations[model], tokenizer = _translated(model, sources)
+            tokenizers.append(tokenizer)
+    systems = {system: translations[system] for system in (a, b)}
+    tokenize = tokenizers[0] if tokenizers else "13a"
+    compared = comparison.compare(systems, sources, texts[: len(references)], tokenize)
+    if output:
+        content = compared.page() if suffix == ".html" else json.dumps(asdict(compared), indent=1)
+        write_text(Path(output), content)
+    print("\n".join(_comparison_lines(compared)))
+
+
+def _is_text(system: str) -> bool:
+    """Whether a system is a file; FileNotFoundError: nothing that could translate is there."""
+    if Path(system).is_file():
+        return True
+    if is_run(system) or exported_version(system):
+        return False
+    raise FileNotFoundError(
+        f"{system} is neither a run directory, an export nor a text file of translations; pass one "
+        "of them"
+    )
+
+
+def _translated(model: str, sources: Sequence[str]) -> tuple[list[str], str]:
+    """Return the translations of a run or an export, and the tokenizer of BLEU."""
+    from tfformer.config import Config
+    from tfformer.engines import open_engine
+    from tfformer.inference.evaluation import bleu_tokenizer, check_bleu
+
+    if is_run(model):
+        load_tensorflow()
+        from tfformer.inference.translator import Translator
+        from tfformer.run_directory import Run
+
+        opened = Run.open(model)
+        check_bleu(opened.config)
+        return _translations(Translator.of(opened), sources), bleu_tokenizer(opened.config)
+    with open_engine(model) as engine, Progress() as progress:
+        translations = []
+        for n_best in engine.stream(sources, engine.beam_size, PORTION):
+            translations += [best[0].text for best in n_best]
+            progress.advance(len(n_best))
+        data = {"languages": list(engine.languages)} if engine.languages else {}
+        return translations, bleu_tokenizer(Config.from_dict({"data": data}))
+
+
+def _comparison_lines(compared: Comparison) -> Iterator[str]:
+    for letter, system in zip("AB", compared.systems, strict=True):
+        yield f"{letter}  {system}"
+    yield f"{compared.sentences:,} sentences, {compared.different:,} of them translated differently"
+    yield ""
+    yield "            A       B   B - A      95% interval  p: bootstrap  randomisation"
+    for one in compared.metrics:
+        first, second = one.scores
+        interval = "{:+.2f} to {:+.2f}".format(*one.interval)
+        yield (
+            f"{one.metric:5}{first:8.2f}{second:8.2f}{one.difference:+8.2f}{interval:>18}"
+            f"{one.bootstrap_p:14.4f}{one.randomisation_p:15.4f}"
+        )
+    yield ""
+    for one in compared.metrics:
+        verdict = f"{one.better} is better" if one.better else "no significant difference"
+        yield f"{one.metric}: {verdict} ({one.signature})"
+    for sentence in compared.most_different[:PRINTED]:
+        yield ""
+        yield "line {}, chrF {:.1f} and {:.1f}".format(sentence.line, *sentence.chrf)
+        yield f"source     {sentence.source}"
+        for text in sentence.references:
+            yield f"reference  {text}"
+        for letter, text in zip("AB", sentence.translations, strict=True):
+            yield f"{letter}          {text}"
 
 
 @click.command(

@@ -36,6 +36,7 @@ class Program(click.Group):
         translate.translate,
         generate.generate,
         evaluate.evaluate,
+        evaluate.compare,
         evaluate.score,
         explain.attention,
         explain.inspect,

@@ -116,14 +116,16 @@ class Engine(ABC):
         beam_size = beam_size or self.beam_size
         return self._search(sentences, beam_size, beam_size)
 
-    def stream(self, sentences: Iterable[str], beam_size: int) -> Iterator[list[list[Translation]]]:
-        """Yield `n_best` of a text of any length, a chunk of sentences at a time.
+    def stream(
+        self, sentences: Iterable[str], beam_size: int, size: int = CHUNK
+    ) -> Iterator[list[list[Translation]]]:
+        """Yield `n_best` of a text of any length, `size` sentences at a time.
 
         One warning at the end counts the sentences that were truncated.
         """
         remaining = iter(sentences)
         total = truncated = 0
-        while chunk := list(itertools.islice(remaining, CHUNK)):
+        while chunk := list(itertools.islice(remaining, size)):
             lengths = self.count_tokens(chunk) if self.tokenizers else []
             truncated += sum(length > self.max_tokens for length in lengths)
             total += len(chunk)

@@ -50,7 +50,7 @@ def scores(
                 f"{len(hypotheses)} translations cannot be scored against {len(reference)} "
                 "references"
             )
-    bleu = _metric(tokenize)
+    bleu = bleu_metric(tokenize)
     return {
         "bleu": bleu.corpus_score(hypotheses, references).score,
         "chrf": sacrebleu.CHRF().corpus_score(hypotheses, references).score,
@@ -60,7 +60,7 @@ def scores(
 
 def check_bleu(config: Config) -> None:
     """Raise ValueError, before any work is done, if a recipe's BLEU tokenizer is not installed."""
-    _metric(bleu_tokenizer(config))
+    bleu_metric(bleu_tokenizer(config))
 
 
 def bleu_tokenizer(config: Config) -> str:
@@ -86,7 +86,8 @@ def bleu_tokenizer(config: Config) -> str:
     return "13a"
 
 
-def _metric(tokenize: str) -> "sacrebleu.BLEU":
+def bleu_metric(tokenize: str) -> "sacrebleu.BLEU":
+    """Return sacreBLEU's BLEU; a ValueError says how to install what its tokenizer needs."""
     import sacrebleu
 
     try:
