@@ -1,10 +1,11 @@
 """Measure training and decoding on a GPU, also of PyTorch and Transformers if installed.
 
-Each program runs in a separate process, one after the other, until the time is used up. All
-programs train the same shape on random ids with Adam, dropout 0.1 and label smoothing 0.1. In the
-batches of tfformer, half of the rows contain two sentences. The programs that XLA compiles are
-stored only for the duration of the measurement, so the first start is cold; "again" is the second
-start.
+Each program runs in a separate process: it prepares (imports, builds, compiles), reports that it is
+ready, and is measured while all others wait. With `--together N`, N programs prepare at once, which
+saves minutes on a machine with many cores; their peaks of memory add up. All programs train the
+same shape on random ids with Adam, dropout 0.1 and label smoothing 0.1. In the batches of tfformer,
+half of the rows contain two sentences. The programs that XLA compiles are stored only for the
+duration of the measurement, so the first start is cold; "again" is the second start.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -30,6 +32,10 @@ class Work(NamedTuple):
     arguments: tuple[str, ...]
     library: str = ""
 
+    def with_profile(self) -> "Work":
+        """Return the same training, followed by a profile of its step."""
+        return self._replace(arguments=(*self.arguments, "profile"))
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this measurement."""
@@ -45,6 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--work", nargs="+", help="the programs to run, in this order; default: all"
     )
+    parser.add_argument("--together", type=int, default=1, help="programs that prepare at once")
     parser.add_argument("--list", action="store_true", help="print the names of the programs")
 
 
@@ -54,13 +61,13 @@ def measure(options: argparse.Namespace) -> dict:
     if options.list:
         print("\n".join(everything))
         return {}
+    names = options.work or list(everything)
     end = time.monotonic() + options.seconds
     figures = {}
     with tempfile.TemporaryDirectory() as cache:
-        for name in options.work or everything:
-            work = everything[name]
-            figures[name] = _figures(work, end - time.monotonic(), cache)
-            print(f"{name:40} {json.dumps(figures[name])}", flush=True)
+        for start in range(0, len(names), options.together):
+            works = {name: everything[name] for name in names[start : start + options.together]}
+            figures |= _measure_together(works, end - time.monotonic(), cache)
     return {"rows": options.rows, "length": options.length, "work": figures}
 
 
@@ -88,23 +95,51 @@ def all_work(options: argparse.Namespace) -> dict[str, Work]:
         decoding[f"decode {dtype}"] = Work("engines/gpu_saved_model.py", arguments)
         peer = Work("engines/gpu_transformers.py", arguments, "transformers")
         decoding[f"transformers {dtype}"] = peer
-    return training | decoding
+    first = next(iter(training))
+    profile = {f"profile {first.removeprefix('train ')}": training[first].with_profile()}
+    return training | decoding | profile
 
 
-def _figures(work: Work, seconds: float, cache: str) -> list[dict]:
-    """Run a program and return its lines; the last line states if the program did not finish."""
+def _measure_together(works: dict[str, Work], seconds: float, cache: str) -> dict[str, list[dict]]:
+    """Let all programs prepare, measure them one after another, and return their lines."""
+    figures: dict[str, list[dict]] = {}
+    processes: dict[str, subprocess.Popen] = {}
+    for name, work in works.items():
+        if obstacle := _obstacle(work, seconds):
+            figures[name] = [{"left_out": obstacle}]
+        else:
+            processes[name] = _start(work, cache)
+    timer = threading.Timer(seconds, lambda: [process.kill() for process in processes.values()])
+    timer.start()
+    ready = {name: process.stdout.readline() for name, process in processes.items()}
+    for name, process in processes.items():
+        output, _ = process.communicate("measure\n")
+        lines = (ready[name] + output).splitlines()
+        figures[name] = [json.loads(line) for line in lines if line.startswith("{")]
+        if process.returncode:
+            figures[name].append({"left_out": f"exit code {process.returncode}"})
+    timer.cancel()
+    for name in works:
+        print(f"{name:40} {json.dumps(figures[name])}", flush=True)
+    return figures
+
+
+def _obstacle(work: Work, seconds: float) -> str:
+    """Say why the work cannot be done; empty if it can."""
     if work.library and importlib.util.find_spec(work.library) is None:
-        return [{"left_out": f"{work.library} is not installed"}]
-    if seconds < LEAST_SECONDS:
-        return [{"left_out": "no time was left"}]
+        return f"{work.library} is not installed"
+    return "no time was left" if seconds < LEAST_SECONDS else ""
+
+
+def _start(work: Work, cache: str) -> subprocess.Popen:
     command = [sys.executable, str(FOLDER / work.program), *work.arguments]
-    environment = _environment(work, cache)
-    try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, env=environment, timeout=seconds)
-    except subprocess.TimeoutExpired as late:
-        return [*_lines(late.stdout or b""), {"left_out": f"not done after {seconds:.0f} s"}]
-    failed = [{"left_out": f"exit code {done.returncode}"}] if done.returncode else []
-    return _lines(done.stdout) + failed
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=_environment(work, cache),
+        text=True,
+    )
 
 
 def _environment(work: Work, cache: str) -> dict[str, str]:
@@ -122,7 +157,3 @@ def _environment(work: Work, cache: str) -> dict[str, str]:
         "TF_FORCE_GPU_ALLOW_GROWTH": "true",
     }
     return {"TF_CPP_MIN_LOG_LEVEL": "3"} | os.environ | ours
-
-
-def _lines(output: bytes) -> list[dict]:
-    return [json.loads(line) for line in output.decode().splitlines() if line.startswith("{")]

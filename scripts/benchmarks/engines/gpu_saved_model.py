@@ -42,7 +42,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         writer.write(Path(folder, dtype), translator, dtype, with_text=True)
         decode = load_saved_model(Path(folder, dtype))
-    print(json.dumps({"written_and_loaded_seconds": round(time.perf_counter() - start, 1)}))
+    loaded = time.perf_counter() - start
+    print(json.dumps({"written_and_loaded_seconds": round(loaded, 1)}), flush=True)
+    sys.stdin.readline()  # until the other programs are ready
     sentences = random_sentences(size, 512)
     for batch in batches:
         rows, beams = map(int, batch.split("x"))

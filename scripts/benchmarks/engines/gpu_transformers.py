@@ -20,8 +20,11 @@ ROUNDS = 3
 def main() -> None:
     """Decode with random weights, and print a line of JSON for each batch."""
     preset, dtype, vocab_size, *batches = sys.argv[1:]
+    start = time.perf_counter()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = new_model(preset, int(vocab_size)).to(device, getattr(torch, dtype)).eval()
+    print(json.dumps({"built_seconds": round(time.perf_counter() - start, 1)}), flush=True)
+    sys.stdin.readline()  # until the other programs are ready
     for batch in batches:
         rows, beams = map(int, batch.split("x"))
         source = torch.randint(4, int(vocab_size), (rows, SOURCE_LENGTH), device=device)

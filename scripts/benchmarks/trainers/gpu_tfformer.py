@@ -1,9 +1,17 @@
-"""Measure a training step of tfformer on a GPU. Arguments: PRESET DTYPE XLA|plain ROWS ..."""
+"""Measure a training step of tfformer on a GPU.
+
+Arguments: PRESET DTYPE XLA|plain ROWS VOCABULARY LENGTH STEPS [profile]. With the last argument,
+the kernels of the step are printed too.
+"""
 
 import json
 import resource
 import sys
+import tempfile
 import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
 
 START = time.perf_counter()
 
@@ -14,6 +22,7 @@ import_tensorflow()
 import keras  # noqa: E402
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
+from tensorflow.tsl.profiler.protobuf.xplane_pb2 import XSpace  # noqa: E402
 
 from tfformer import SmoothedCrossEntropy, Transformer  # noqa: E402
 from tfformer.config import PRESETS, Config  # noqa: E402
@@ -23,12 +32,14 @@ from tfformer.training.optimizer import new_optimizer  # noqa: E402
 
 ROUNDS = 3
 BATCHES = 50  # batches in the text
+PROFILED_STEPS = 5
+LISTED_KERNELS = 40
 
 
 def main() -> None:
     """Train, and print the figures as a line of JSON."""
     preset, dtype, way = sys.argv[1:4]
-    rows, vocab_size, length, steps = map(int, sys.argv[4:])
+    rows, vocab_size, length, steps = map(int, sys.argv[4:8])
     keras.utils.set_random_seed(1)
     shape = {"dropout": 0.1, "tie_embeddings": "all"} | PRESETS[preset]
     model = Transformer(vocab_size, vocab_size, dtype=dtype, **shape)
@@ -36,7 +47,8 @@ def main() -> None:
     optimizer = new_optimizer(config, epoch_steps=100)
     model.compile(optimizer, SmoothedCrossEntropy(0.1), jit_compile=way == "XLA")
     batches = Batches(_text(rows, length, vocab_size), rows * length, packed=True)
-    one_batch = tf.data.Dataset.from_tensors(batches.batch(0)).repeat().prefetch(2)
+    stream = batches.dataset()
+    one_batch = stream.take(1).cache().repeat().prefetch(2)
 
     def seconds(count: int, dataset: tf.data.Dataset = one_batch) -> float:
         start = time.perf_counter()
@@ -47,8 +59,9 @@ def main() -> None:
     losses = []
     seconds(1)
     first = time.perf_counter() - START
+    print(json.dumps({"first_update_seconds": round(first, 1)}), flush=True)
+    sys.stdin.readline()  # until the other programs are ready
     step = min(seconds(steps) for _ in range(ROUNDS)) / steps
-    stream = batches.dataset()
     fed_step = min(seconds(steps, stream) for _ in range(ROUNDS)) / steps
     gpus = tf.config.list_physical_devices("GPU")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 2**10
@@ -56,7 +69,6 @@ def main() -> None:
         peak = tf.config.experimental.get_memory_info("GPU:0")["peak"]
     flops = _flops(model, rows * length, vocab_size) / step
     figures = {
-        "first_update_seconds": round(first, 1),
         "step_ms": round(step * 1e3, 1),
         "step_ms_with_pipeline": round(fed_step * 1e3, 1),
         "pipeline_tokens_per_second": _pipeline_speed(batches),
@@ -67,6 +79,8 @@ def main() -> None:
         "losses": [round(loss, 3) for loss in losses],
     }
     print(json.dumps(figures), flush=True)
+    if "profile" in sys.argv:
+        print(json.dumps(_profile(lambda: seconds(PROFILED_STEPS))), flush=True)
 
 
 def _text(rows: int, length: int, vocab_size: int) -> EncodedText:
@@ -109,6 +123,28 @@ def _product_flops(dtype: str, size: int) -> float:
         product = multiply(a)
     product[0, 0].numpy()
     return 20 * 2 * size**3 / (time.perf_counter() - start)
+
+
+def _profile(train: Callable[[], float]) -> dict[str, list]:
+    """Return the longest kernels of each line of the GPU's timeline: name, ms a step, launches."""
+    with tempfile.TemporaryDirectory() as folder:
+        with tf.profiler.experimental.Profile(folder):
+            train()
+        (file,) = Path(folder).rglob("*.xplane.pb")
+        space = XSpace.FromString(file.read_bytes())
+    kernels = {}
+    for plane in space.planes:
+        for line in plane.lines if "GPU" in plane.name else ():
+            times, launches = Counter(), Counter()
+            for event in line.events:
+                name = plane.event_metadata[event.metadata_id].name
+                times[name] += event.duration_ps / 1e9 / PROFILED_STEPS
+                launches[name] += 1 / PROFILED_STEPS
+            longest = times.most_common(LISTED_KERNELS)
+            rows = [[name[:100], round(ms, 3), round(launches[name])] for name, ms in longest]
+            all_kernels = ["all", round(times.total(), 3), round(launches.total())]
+            kernels[f"{plane.name} {line.name}"] = [all_kernels, *rows]
+    return kernels
 
 
 main()

@@ -54,10 +54,11 @@ def main() -> None:
     losses = []
     seconds(1)
     first = time.perf_counter() - START
+    print(json.dumps({"first_update_seconds": round(first, 1)}), flush=True)
+    sys.stdin.readline()  # until the other programs are ready
     took = min(seconds(steps) for _ in range(ROUNDS)) / steps
     peak = torch.cuda.max_memory_allocated() if device == "cuda" else 0
     figures = {
-        "first_update_seconds": round(first, 1),
         "step_ms": round(took * 1e3, 1),
         "target_tokens_per_second": round(rows * length / took),
         "peak_gib": round(peak / 2**30, 1),
