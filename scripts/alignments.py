@@ -28,11 +28,11 @@ def main(run: str) -> None:
     known = [pair.alignment for pair in pairs]
     rates = {}
     for layer in range(1, len(translator.model.decoder.layers) + 1):
-        found = alignments(translator, sources, targets, layer)
-        rates[layer] = alignment_error_rate(found, known)
+        links = alignments(translator, sources, targets, layer)
+        rates[layer] = alignment_error_rate(links, known)
         print(f"decoder layer {layer}: alignment error rate {rates[layer]:.1%}")
-    [found] = alignments(translator, sources[:1], targets[:1])
-    print(f"{sources[0]}\n{targets[0]}\n{pharaoh(found)}   (the grammar: {pharaoh(known[0])})")
+    [links] = alignments(translator, sources[:1], targets[:1])
+    print(f"{sources[0]}\n{targets[0]}\n{pharaoh(links)}   (the grammar: {pharaoh(known[0])})")
     rounded = {layer: round(rate, 4) for layer, rate in rates.items()}
     print(json.dumps({"sentences": len(pairs), "alignment_error_rate": rounded}))
 

@@ -67,9 +67,9 @@ def pronoun_decision(sentence: str, translation: str) -> Decision:
             f"{translation!r} has none of the pronouns {', '.join(PRONOUNS)} after a conjunction; "
             "pass a run of the phrasebook"
         )
-    place = len(translation.rpartition(", ")[0].split()) + 1
+    pronoun_index = len(translation.rpartition(", ")[0].split()) + 1
     others = tuple(other for other in PRONOUNS if other != pronoun)
-    return Decision(sentence, translation, place, others)
+    return Decision(sentence, translation, pronoun_index, others)
 
 
 def noun_influence(translator: Translator, pairs: Sequence[phrasebook.Pair]) -> NounInfluence:

@@ -51,24 +51,24 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     page_path = page.file.src_uri
     if page_path == "index.md":
         page.meta["hide"] = ["toc"]  # README's long lines need the width
-    parts = FENCED.split(markdown)
-    parts[::2] = [LINK.sub(lambda link: _on_site(link, page_path), text) for text in parts[::2]]
-    return "".join(parts)
+    blocks = FENCED.split(markdown)
+    blocks[::2] = [LINK.sub(lambda link: _on_site(link, page_path), text) for text in blocks[::2]]
+    return "".join(blocks)
 
 
 def notebook_page(notebook: dict) -> str:
     """Return a notebook as Markdown: text, code blocks and their outputs."""
-    parts = []
+    blocks = []
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
-            parts.append(source)
+            blocks.append(source)
             continue
-        parts.append(f"```python\n{source}\n```")
+        blocks.append(f"```python\n{source}\n```")
         printed = "".join("".join(output["text"]) for output in cell["outputs"])
         if printed:
-            parts.append(f"```text\n{printed.strip(chr(10))}\n```")
-    return "\n\n".join(parts)
+            blocks.append(f"```text\n{printed.strip(chr(10))}\n```")
+    return "\n\n".join(blocks)
 
 
 def repository_path(page_path: str) -> str:

@@ -78,15 +78,15 @@ def _set(items: Any) -> str:
     is_letter = is_negated and (sre.CATEGORY, sre.CATEGORY_NOT_WORD) in items
     if len(items) == 1 and items[0][1] in NOT:
         return NOT[items[0][1]]
-    parts = []
+    members = []
     for kind, value in items:
         if kind is sre.LITERAL:
-            parts.append(_escaped(value))
+            members.append(_escaped(value))
         elif kind is sre.RANGE:
-            parts.append(f"{_escaped(value[0])}-{_escaped(value[1])}")
+            members.append(f"{_escaped(value[0])}-{_escaped(value[1])}")
         elif kind is sre.CATEGORY and value is not sre.CATEGORY_NOT_WORD:
-            parts.append(SETS[value])
-    content = "".join(parts)
+            members.append(SETS[value])
+    content = "".join(members)
     if is_letter:
         return f"(?:(?![{content}])[{WORD}])"
     return f"[{'^' if is_negated else ''}{content}]"

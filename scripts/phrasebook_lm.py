@@ -79,8 +79,8 @@ def main(run: str) -> None:
     held_out = [pair.source for pair in phrasebook.pairs("test")[:HELD_OUT]]
     size = sum(len(sentence.encode()) + 1 for sentence in held_out)
     n_gram = n_gram_bits(rows_of(generator, train), rows_of(generator, held_out)) / size
-    own = generator.bits_per_byte(held_out)
-    figures = f"{own:.4f}, {ORDER}-gram {n_gram:.4f}"
+    bits = generator.bits_per_byte(held_out)
+    figures = f"{bits:.4f}, {ORDER}-gram {n_gram:.4f}"
     print(f"bits per byte on {len(held_out)} held-out sentences: {figures}")
 
     shares = {}
@@ -95,7 +95,7 @@ def main(run: str) -> None:
         count = f"{len(grammatical)} of {SAMPLES} are grammatical, {len(new)} of them new"
         print(f"\n{way}: {count}:", *new[:5], sep="\n")
         print("not:", *others[:5], sep="\n")
-    print(json.dumps({"bits_per_byte": own, "n_gram_bits_per_byte": n_gram} | shares))
+    print(json.dumps({"bits_per_byte": bits, "n_gram_bits_per_byte": n_gram} | shares))
 
 
 if __name__ == "__main__":

@@ -48,9 +48,9 @@ def main() -> int:
             ]
             changed = 0
             changes = pool.imap(functools.partial(change, format=format), files)
-            for number, found in enumerate(changes, 1):
-                if found:
-                    print(found, flush=True)
+            for number, difference in enumerate(changes, 1):
+                if difference:
+                    print(difference, flush=True)
                     changed += 1
                 if number % 100 == 0:
                     print(f"{format}: {number} of {len(files)} files", flush=True)
@@ -91,12 +91,12 @@ def change(file: Path, format: str) -> str:
     if before == after:
         return ""
     pairs = zip(before, after, strict=False)
-    place = next((n for n, (one, other) in enumerate(pairs) if one != other), len(before))
+    index = next((n for n, (one, other) in enumerate(pairs) if one != other), len(before))
     lines = [str(file)]
     for rendering in (before, after):
-        part = rendering[max(0, place - 60) : place + 60]
-        words = "".join(character for character, _ in part)
-        lines.append(f"    {words} {rendering[place : place + 1]}")
+        nearby = rendering[max(0, index - 60) : index + 60]
+        words = "".join(character for character, _ in nearby)
+        lines.append(f"    {words} {rendering[index : index + 1]}")
     return "\n".join(lines)
 
 
@@ -123,17 +123,17 @@ def render(text: str, format: str) -> Rendering:
     """
     if format == "markdown":
         text = cmarkgfm.github_flavored_markdown_to_html(HEAD.sub("", text), 1 << 17)  # with HTML
-    found = []
+    rendering = []
     space = ""
     for character, path in characters(html5lib.parse(text, namespaceHTMLElements=False), ""):
         if character in " \t\r\n\f" and not RAW & set(path.split("/")):
             space = " "
         elif len(character) > 1:
-            found.append((character, path))
+            rendering.append((character, path))
         else:
-            found.append((space + character, path))
+            rendering.append((space + character, path))
             space = ""
-    return found
+    return rendering
 
 
 def characters(element: Element, around: str) -> Iterator[tuple[str, str]]:

@@ -66,25 +66,25 @@ print("what the decoder reads: ", words(target), target)
 print("what it should write:   ", words(labels), labels)
 
 # %% [markdown]
-# Every step is printed by one function, with its place in the paper and its shape. The matrix E
+# Every step is printed by one function, with its section of the paper and its shape. The matrix E
 # comes first.
 
 
 # %%
 def show(
     step: str,
-    place: str,
+    section: str,
     values: ArrayLike,
     rows: Sequence[str] = (),
     columns: Sequence[str] = (),
 ) -> None:
-    """Print a step, its place in the paper, its shape and its numbers.
+    """Print a step, its section of the paper, its shape and its numbers.
 
     Row and column names are printed beside the numbers.
     """
     values = np.asarray(values)
     shape = " x ".join(map(str, values.shape)) or "one number"
-    print(f"\n{step}   ({place}; {shape})")
+    print(f"\n{step}   ({section}; {shape})")
     heads = values if values.ndim == 3 else [np.atleast_2d(values)]
     for number, head in enumerate(heads, start=1):
         if len(heads) > 1 or columns:
@@ -359,12 +359,12 @@ def follow(ids: Sequence[int]) -> list[float]:
     """
     cache = model.decoder.empty_cache(1, 4)
     previous = START_ID
-    found = []
+    probabilities = []
     for step, word in enumerate(ids):
         logits, cache = next_word(tf.constant([previous]), tf.constant(step), cache)
-        found.append(float(tf.nn.softmax(logits)[0, word]))
+        probabilities.append(float(tf.nn.softmax(logits)[0, word]))
         previous = word
-    return found
+    return probabilities
 
 
 print("\nP(sentence) = product of P(word | the words before it)   (section 3.1, auto-regressive)")

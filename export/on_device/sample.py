@@ -31,8 +31,8 @@ def main(folder: Path) -> None:
         ids = source.encode(line)[: max_length - 1]  # the end token needs a position too
         width = max_length if manifest["static"] else max(1, len(ids))
         padded = ids + [END_ID] * (width - len(ids))
-        found = translate(ids=np.array([padded], np.int32), lengths=np.array([len(ids)], np.int32))
-        tokens = found["ids"][0, : found["lengths"][0]].tolist()
+        best = translate(ids=np.array([padded], np.int32), lengths=np.array([len(ids)], np.int32))
+        tokens = best["ids"][0, : best["lengths"][0]].tolist()
         print(target.decode([token for token in tokens if token != END_ID]))
 
 
