@@ -11,7 +11,7 @@ from tfformer.inference.translator import Translator
 
 @pytest.fixture(scope="session")
 def imported(tmp_path_factory):
-    """Fixture's name -> its run directory, imported once."""
+    """A function that imports a fixture by name, once, and returns its run directory."""
     runs: dict[str, Path] = {}
 
     def run_of(name: str) -> Path:
@@ -30,16 +30,16 @@ def imported(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def loaded(imported):
-    """Fixture's name -> the translator of its run, loaded once.
+    """A function that loads the translator of a fixture's run, once.
 
-    Its weights are to be read, never changed.
+    Tests must not change its weights.
     """
     return functools.cache(lambda name: Translator.load(imported(name)))
 
 
 @pytest.fixture
 def marian_model(tmp_path):
-    """Name -> the folder of a random model of Marian.
+    """A function that returns the folder of a random Marian model.
 
     See `support.marian_checkpoints`.
     """

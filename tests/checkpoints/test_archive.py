@@ -1,4 +1,4 @@
-"""The zips that OPUS distributes become runs; a stranger's zip harms nothing."""
+"""Zips from OPUS become runs; malicious zips have no effect."""
 
 import errno
 import json
@@ -19,10 +19,7 @@ LINK, DEVICE = 0o120777 << 16, 0o060666 << 16
 
 
 def opus_zip(folder):
-    """A model as OPUS packs it.
-
-    It has `opus*.npz`, decoder.yml, vocab.yml, SentencePiece and a licence.
-    """
+    """A zip in OPUS's layout: `opus*.npz`, decoder.yml, vocab.yml, SentencePiece, licence."""
     model = write_marian_model("shared", folder)
     processor = sentencepiece.SentencePieceProcessor(model_file=str(model / "source.spm"))
     pieces = [processor.id_to_piece(number) for number in range(processor.get_piece_size())]
@@ -59,7 +56,7 @@ def test_a_zip_gives_the_run_of_its_folder(tmp_path):
 
 
 def packed(path, *entries):
-    """A zip of (name, content, external attributes)."""
+    """Write a zip of (name, content, external attributes)."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as writer:
         for name, content, attributes in entries:
             entry = zipfile.ZipInfo(name)

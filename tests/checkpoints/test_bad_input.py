@@ -1,7 +1,4 @@
-"""A damaged or contradictory checkpoint gets one clear line.
-
-Nothing is written.
-"""
+"""A damaged or contradictory checkpoint is refused with one line, and nothing is written."""
 
 import json
 import re
@@ -38,7 +35,7 @@ def folder(tmp_path):
 
 
 def change_tensors(folder, **changed):
-    """Write other tensors; None takes one away."""
+    """Replace tensors of a checkpoint; None removes a tensor."""
     path = folder / "model.safetensors"
     tensors = {name: np.array(t) for name, t in read_safetensors(path).items()}
     for name, change in changed.items():
@@ -183,7 +180,7 @@ def test_the_tokens_that_newer_tokenizers_list_are_those_of_the_vocabulary(folde
 
 
 def test_the_tokens_that_newer_tokenizers_list_are_those_of_the_source(tmp_path):
-    """As MarianTokenizer of Transformers 5.23 writes them, where </s> is 17 in the target."""
+    """MarianTokenizer of Transformers 5.23 writes these files; </s> has the id 17 in the target."""
     folder = checkpoint("C", tmp_path)
     path = folder / "target_vocab.json"
     other = next(piece for piece, number in json.loads(path.read_text()).items() if number == 17)
@@ -217,7 +214,7 @@ def test_one_warning_names_all_settings_that_are_left_out(folder):
 @given(st.data())
 @settings(max_examples=20)
 def test_swapped_ids_are_refused_for_special_tokens_and_taken_for_others(data):
-    """Nothing but its vocabulary says which id a piece has; the special ones are in config.json."""
+    """Only the vocabulary defines the ids of ordinary pieces; config.json repeats the special ids."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = checkpoint("A", Path(temporary))
         path = folder / "vocab.json"
@@ -323,7 +320,7 @@ def test_a_damaged_sentencepiece_model_is_named(folder, name):
 
 
 def test_a_sentencepiece_model_of_other_pieces_is_refused(folder):
-    """Its text would come out of the look-up as nothing but unknown tokens."""
+    """Every piece of a text would become the unknown token."""
     stranger = Tokenizer.train(["ПРИВЕТ ДОМ", "КОШКА И ДОМ"] * 20, 18)
     stranger.save(folder / "source.spm")
     refused(folder, r"source.spm has \d+ pieces, but the vocabulary lacks \d+ of them, so they")
@@ -343,7 +340,7 @@ def test_without_a_generation_config_the_keys_of_config_json_count(folder):
 
 
 def test_beside_a_generation_config_the_keys_of_config_json_do_not_count(folder):
-    """As Transformers 5.23, whose defaults are one beam and a length penalty of 1."""
+    """Transformers 5.23 behaves so; its defaults are one beam and a length penalty of 1."""
     edit_json(folder / "config.json", num_beams=6, length_penalty=0.5)
     edit_json(folder / "generation_config.json", num_beams=None)
     decoding = hugging_face.read(folder).decoding
@@ -458,16 +455,16 @@ def test_the_command_line_imports(folder, tmp_path, capsys):
     ],
 )
 def test_the_origin_is_the_name_of_the_model(folder, tmp_path, place, origin):
-    """In a cache of huggingface_hub the folder's own name is that of a commit."""
+    """In a cache of huggingface_hub, the folder has the name of a commit."""
     shutil.copytree(folder, tmp_path / place)
     run = import_model(tmp_path / place, tmp_path / "run")
     assert json.loads((run / "imported.json").read_text())["origin"] == origin
 
 
 def mutate(random, path):
-    """Flip a bit, cut the file, or repeat a part.
+    """Flip a bit, truncate the file, or repeat a span.
 
-    Returns whether it is a flip, and its place.
+    Returns whether a bit was flipped, and the offset.
     """
     content = bytearray(path.read_bytes())
     place = int(random.integers(len(content)))
@@ -483,7 +480,7 @@ def mutate(random, path):
 
 
 def is_number(path, place):
-    """Whether a byte of a whole file lies among the numbers of a tensor."""
+    """Return whether the byte at an offset belongs to a tensor's values."""
     if path.suffix != ".safetensors":
         return False
     (length,) = struct.unpack("<Q", path.read_bytes()[:8])
@@ -495,7 +492,7 @@ def is_number(path, place):
 def test_a_mutated_checkpoint_is_read_or_refused_in_one_line(tmp_path, name):
     """200 seeded mutations of any file.
 
-    There is never another exception, and never another tensor unseen.
+    No other exception occurs, and no tensor changes unnoticed.
     """
     choices = Choices(**languages(name))
     whole = checkpoint(name, tmp_path)

@@ -1,7 +1,4 @@
-"""An imported run goes where every run goes.
-
-These are servers, devices, other runtimes and more training.
-"""
+"""Imported runs work with servers, devices, other runtimes and further training."""
 
 import functools
 import json
@@ -37,7 +34,7 @@ TEXTS = [">>deu<< we see the dog.", ">>fra<< thank you.", "the girl is 猫 big."
 def test_a_saved_model_translates_text_without_an_initialisation_of_its_own(
     imported, loaded, tmp_path, cpp_loader
 ):
-    """By the loader of C++: what is not tracked is not there."""
+    """The C++ loader restores only tracked objects."""
     version = export_to_saved_model(
         imported("I"), tmp_path, max_length=48, beam_size=1, samples=TEXTS[:3]
     )
@@ -59,7 +56,7 @@ def test_a_model_as_marian_decoder_computes_it_goes_to_a_phone(marian_model, tmp
 
 
 class Silent(Engine):
-    """An engine that finds nothing."""
+    """An engine with empty translations."""
 
     def _search(self, sentences, beam_size, count):
         return []
@@ -95,7 +92,10 @@ def test_a_litert_file_of_a_model_of_marian_begins_with_zeros(marian_model, tmp_
 
 @pytest.mark.nightly
 def test_marians_limit_of_a_length_goes_into_every_export(marian_model, tmp_path):
-    """The end is never likely here, so that each translation has twice the source's tokens."""
+    """The end token is never likely here.
+
+    Each translation has twice as many tokens as its source.
+    """
     folder = marian_model("shared")
     edit_yaml(folder / "decoder.yml", **{"max-length-factor": 2})
     options, tensors = marian_files.read(folder / "model.npz")
@@ -144,9 +144,9 @@ def test_another_pair_of_languages_goes_into_every_export(imported, tmp_path):
 
 @pytest.mark.slow
 def test_ctranslate2_gives_the_translations_of_the_run(imported, tmp_path):
-    """The export refuses what its own runtime translates otherwise.
+    """The export compares translations itself.
 
-    The decoder has other heads, and the position table is the run's.
+    The decoder has another number of heads, and the model includes the run's position table.
     """
     export_to_ctranslate2(
         imported("B"), tmp_path, max_length=48, samples=answers("B").texts["sentences"][:8]
@@ -155,10 +155,7 @@ def test_ctranslate2_gives_the_translations_of_the_run(imported, tmp_path):
 
 @pytest.mark.nightly
 def test_the_browser_looks_pieces_up_in_the_list(imported, loaded, tmp_path):
-    """With codes, also an unknown one, and unusual characters.
-
-    One character is the target's alone, one is unknown.
-    """
+    """Known and unknown codes and characters, some of them unusual, or in the target only."""
     if MISSING:
         pytest.skip(f"{' and '.join(MISSING)} not installed")
     texts = [*answers("I").texts["sentences"][:8], *TEXTS]
@@ -190,7 +187,7 @@ TARGETS = [f"wir sehen den hund {n}." for n in range(40)]
 
 
 def tuned(run, folder, steps, **data):
-    """A run that goes on from another one, with sentences of its own."""
+    """Train an imported run further on other sentences."""
     for name, lines in (("train.en", SOURCES), ("train.de", TARGETS)):
         (folder / name).write_text("".join(f"{line}\n" for line in lines))
     text = ["train.en", "train.de"]
@@ -211,7 +208,7 @@ def tuned(run, folder, steps, **data):
 
 @pytest.mark.slow
 def test_an_imported_run_goes_on_with_its_training(imported, tmp_path):
-    """The loss of forced scores falls, and the run keeps its vocabulary and its licence."""
+    """The loss of forced scores decreases, and the run keeps its vocabulary and licence."""
     run = imported("A")
     opened, found = Run.open(run), Run.open(tuned(run, tmp_path, steps=10))
 
@@ -229,7 +226,7 @@ def test_an_imported_run_goes_on_with_its_training(imported, tmp_path):
 
 @pytest.mark.nightly
 def test_a_multilingual_run_that_went_on_keeps_its_languages(imported, tmp_path):
-    """The recipe names none: they are those of the vocabulary."""
+    """The recipe names no languages, so the vocabulary's languages apply."""
     run = tuned(imported("M2M"), tmp_path, steps=2, languages=None)
     settings = {"max_length": 32, "beam_size": 1, "samples": SOURCES[:2]}
     for asked, wanted in (({}, ["en", "de"]), ({"target_language": "fr"}, ["en", "fr"])):
@@ -239,7 +236,10 @@ def test_a_multilingual_run_that_went_on_keeps_its_languages(imported, tmp_path)
 
 @pytest.mark.nightly
 def test_a_model_of_marian_goes_back_after_its_training(marian_model, tmp_path):
-    """It still begins with zeros, in both toolkits' files; the search is the tuned run's."""
+    """Its decoder still begins with zeros, in both toolkits' files.
+
+    The search is the tuned run's.
+    """
     folder = marian_model("separate")
     run = tuned(import_model(folder, tmp_path / "run"), tmp_path, steps=2)
     wanted = Translator.load(run).score(SOURCES[:4], TARGETS[:4])

@@ -28,7 +28,7 @@ def written(path):
 
 
 def with_header(path, header):
-    """A safetensors file with this header, before eight bytes of numbers."""
+    """Write a safetensors file with this header, followed by eight bytes of values."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     path.write_bytes(struct.pack("<Q", len(text)) + text + bytes(8))
     return path
@@ -323,7 +323,7 @@ def test_a_tensor_of_marian_without_axes_is_refused(tmp_path, ending):
     ],
 )
 def test_a_tensor_of_another_shape_than_its_numbers_is_refused(tmp_path, kind, shape, message):
-    """Of marian's binary.cpp: headers of four numbers, then names, shapes, a gap and the data."""
+    """The layout of marian's binary.cpp: headers of four numbers, names, shapes, a gap and data."""
     path = tmp_path / "model.bin"
     two_numbers = bytes(8)
     header = struct.pack("<4Q", 2, kind, len(shape), len(two_numbers))

@@ -1,4 +1,4 @@
-"""Models of the Hugging Face hub, from a local server that speaks its API."""
+"""Import models from a local server with the API of the Hugging Face hub."""
 
 import json
 import re
@@ -39,7 +39,7 @@ def hub(tmp_path, monkeypatch):
 
 
 def refused(tmp_path, capsys, *arguments: str) -> str:
-    """The line of an import that ends with the exit code 2 and writes nothing."""
+    """Return the error line of an import that exits with code 2 and writes nothing."""
     run = tmp_path / "run"
     assert main(["import", *arguments, "--run-dir", str(run)]) == 2
     printed = capsys.readouterr()
@@ -51,7 +51,7 @@ def refused(tmp_path, capsys, *arguments: str) -> str:
 
 @pytest.mark.slow
 def test_a_run_from_the_hub_has_the_files_and_the_record(hub, tmp_path, monkeypatch, capsys):
-    """The second run comes from the cache, without the hub."""
+    """The second import uses the cache instead of the hub."""
     for run in ("first", "second"):
         assert main(["import", NAME, "--run-dir", str(tmp_path / run)]) == 0
         assert capsys.readouterr().err == "hugging_face, en to de, 4 beams, licence: cc-by-4.0\n"

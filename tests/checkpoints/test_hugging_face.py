@@ -1,7 +1,4 @@
-"""Imported checkpoints against the answers of transformers 5.23.
-
-The files are the same.
-"""
+"""Compare imported checkpoints with the answers of transformers 5.23 on the same files."""
 
 import json
 
@@ -20,13 +17,13 @@ from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
 
 def rows(run, side):
-    """The foreign id of each id of a side."""
+    """Return the foreign id of each id of the source or target."""
     record = json.loads((run / "imported.json").read_text(encoding="utf-8"))
     return record[side]["rows"]
 
 
 def here(run, side, ids):
-    """Foreign ids (any shape) as this package's."""
+    """Convert foreign ids (any shape) to this package's ids."""
     table = {row: number for number, row in enumerate(rows(run, side)) if number != START_ID}
     return np.vectorize(table.get)(ids).astype(np.int32)
 
@@ -141,7 +138,7 @@ def test_greedy_translations_are_those_of_transformers(loaded, name):
 def test_every_beam_hypothesis_is_that_of_transformers(
     imported, loaded, monkeypatch, name, setting
 ):
-    """The answers with a penalty of 2 have the default stop, the others `early_stopping=True`."""
+    """Answers with a penalty of 2 use the default stopping rule, the others `early_stopping=True`."""
     wanted = answers(name).texts
     run = imported(name)
     translator = loaded(name).with_search(loaded(name).decoding)
@@ -212,7 +209,7 @@ def test_with_the_table_of_marian_the_search_is_marians(tmp_path):
 
 
 def test_a_translation_begins_with_its_language_at_no_cost(loaded):
-    """Greedy and random ones too: their first token is given, and has no text."""
+    """Also in greedy search and sampling, the first token is forced and has no text."""
     translator = loaded("M2M")
     first = translator.tokenizers.target.prefix_id
     source = tf.constant([[*translator.encode(["a dog"]).ids[0], END_ID]])

@@ -1,7 +1,4 @@
-"""Multilingual checkpoints: their languages and their lists of tokens.
-
-Some are refused.
-"""
+"""Languages and token lists of multilingual checkpoints; contradictory lists are refused."""
 
 import dataclasses
 import hashlib
@@ -52,7 +49,7 @@ SENTENCES = ["a dog", "we see the dog."]
 def test_a_run_translates_between_all_languages_of_its_checkpoint(
     imported, loaded, tmp_path, name, pair
 ):
-    """As the run of another import does, which has that pair as its own."""
+    """The translations equal those of a run that was imported for this pair."""
     found = Translator.load(imported(name), *pair)
     own = languages(name)
     asked = {key: new or own[key] for key, new in zip(own, pair, strict=True)}
@@ -105,7 +102,7 @@ def test_a_run_of_one_pair_is_refused_other_languages(imported):
 
 
 def test_a_run_that_was_imported_for_one_pair_is_read(imported, tmp_path):
-    """Its list of pieces has no languages, and neither has the digest."""
+    """Such a run's list of pieces contains no languages, and neither does its digest."""
     run = shutil.copytree(imported("M2M"), tmp_path / "run")
     config = json.loads((run / "config.json").read_text())
     for side in ("source", "target"):
@@ -174,7 +171,7 @@ def without_files(folder):
 
 
 def with_decoder(folder):
-    """The file of newer versions, with the ids."""
+    """Add the file of newer versions, with the ids."""
     size = len(json.loads((folder / "vocab.json").read_text()))
     tokens = json.loads((folder / "special_tokens_map.json").read_text())
     named = enumerate(tokens["additional_special_tokens"], start=size)
@@ -217,7 +214,7 @@ def edit_pieces(folder, change):
 
 
 def test_pieces_that_somebody_has_added_are_read(tmp_path):
-    """As when NLLB gets another language: two pieces, so all languages move by two."""
+    """For example a language added to NLLB, as two pieces: the ids of all languages grow by two."""
     folder = checkpoint("NLLB", tmp_path)
 
     def add(pieces):

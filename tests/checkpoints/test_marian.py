@@ -1,7 +1,4 @@
-"""Models of Marian against a second implementation in NumPy.
-
-Refusals name the option.
-"""
+"""Compare Marian models with a second implementation in NumPy; refusals name the option."""
 
 import json
 import shutil
@@ -25,7 +22,7 @@ SOURCE, TARGET = [7, 30, 5, 12, 0], [9, 44, 9, 21, 60, 0]  # Marian's ids; 0 end
 
 
 def log_probs(run, source, target):
-    """This package's log-probabilities of Marian's ids."""
+    """Return this package's log-probabilities of Marian's ids."""
     opened = Run.open(run)
     record = json.loads((run / "imported.json").read_text(encoding="utf-8"))
     ids = []
@@ -252,7 +249,7 @@ def test_tensors_that_do_not_fit_are_named(tmp_path, change, message):
 
 
 def test_what_decoder_yml_leaves_open_is_as_marian_decoder_has_it(marian_model, tmp_path):
-    """Its --beam-size is 12 and its --normalize 0, as `marian-decoder --help` says."""
+    """`marian-decoder --help` states the defaults: --beam-size 12 and --normalize 0."""
     folder = marian_model("shared")
     decoder = yaml.safe_load((folder / "decoder.yml").read_text())
     del decoder["beam-size"], decoder["normalize"]
@@ -262,7 +259,7 @@ def test_what_decoder_yml_leaves_open_is_as_marian_decoder_has_it(marian_model, 
 
 
 def test_several_ways_to_decode_are_refused(marian_model, tmp_path):
-    """As a training leaves them, one beside each of its models."""
+    """Marian's training writes one decoder.yml for each model."""
     folder = marian_model("shared")
     shutil.copy(folder / "decoder.yml", folder / "model.npz.best-bleu.npz.decoder.yml")
     (folder / "decoder.yml").rename(folder / "model.npz.decoder.yml")

@@ -1,7 +1,4 @@
-"""The rules of OPUS-MT for a text.
-
-Unicode's own tables and examples written out here are the witnesses.
-"""
+"""OPUS-MT's rules for text, compared with Unicode's tables and hand-written examples."""
 
 import re
 import unicodedata
@@ -39,9 +36,9 @@ def test_a_text_is_rewritten_as_opus_prepares_it(text, wanted):
 
 
 def test_the_invisible_characters_are_those_of_unicode():
-    """Control, format and private ones of the first 65,536.
+    """Control, format and private-use characters below 65,536.
 
-    Unassigned ones differ by version.
+    Unassigned ones depend on the version.
     """
     found = {character for character in map(chr, range(0x10000)) if re.match(INVISIBLE, character)}
     categories = {character: unicodedata.category(character) for character in found}

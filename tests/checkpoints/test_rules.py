@@ -1,4 +1,4 @@
-"""The rules of generation_config.json, against the answers of transformers 5.23."""
+"""Compare the rules of generation_config.json with the answers of transformers 5.23."""
 
 import json
 
@@ -27,7 +27,7 @@ BY_DAY = [
 
 
 def with_rules(name, setting, folder):
-    """The run of a checkpoint that states other settings of its search."""
+    """Import a checkpoint that states other search settings."""
     made = checkpoint(name, folder)
     edit_json(made / "generation_config.json", **setting)
     return import_model(made, folder / "run", **languages(name))
@@ -39,7 +39,7 @@ def with_rules(name, setting, folder):
     [pytest.param(*case, marks=[pytest.mark.nightly] * (case not in BY_DAY)) for case in CASES],
 )
 def test_searches_obey_the_rules_as_transformers_does(tmp_path, name, number):
-    """The model gives padding its probability, as Transformers does before the rules."""
+    """The model gives padding its probability, as Transformers does before it applies the rules."""
     case = ANSWERS[name][number]
     run = with_rules(name, case["setting"], tmp_path)
     translator = Translator.load(run)
@@ -64,7 +64,7 @@ def test_searches_obey_the_rules_as_transformers_does(tmp_path, name, number):
 
 
 def give_padding_its_probability(model, name):
-    """Undo the import's bias; padding is a forbidden word of Marian's checkpoints."""
+    """Undo the bias that the import sets; Marian's checkpoints forbid padding as a word."""
     stored = read_safetensors(FIXTURES / name / "model.safetensors").get("final_logits_bias")
     bias = model.output_bias.numpy()
     bias[PAD_ID] = 0 if stored is None else stored[0, -1]  # the last row of A and B
@@ -82,9 +82,9 @@ def give_padding_its_probability(model, name):
     ["litert", "ctranslate2", pytest.param("saved_model", marks=pytest.mark.nightly)],
 )
 def test_every_engine_obeys_the_rules(tmp_path, name, format):
-    """The exporter compares greedy and beam search with the run's.
+    """The export compares greedy and beam search with the run's.
 
-    A SavedModel has the run's own search, so it is asked by night alone.
+    A SavedModel contains the run's search, so its test is nightly.
     """
     setting = {
         "no_repeat_ngram_size": 2,
@@ -100,7 +100,7 @@ def test_every_engine_obeys_the_rules(tmp_path, name, format):
 
 
 def test_rules_are_a_part_of_the_dialect(tmp_path):
-    """The count of min_length begins with the start token; the unknown token has its setting."""
+    """`min_length` counts the start token; the unknown token has a separate setting."""
     words = [[117], [0], [1], [5, 9]]  # padding, the end, the unknown token, two pieces
     setting = {"min_length": 5, "no_repeat_ngram_size": 3, "bad_words_ids": words}
     dialect = Run.open(with_rules("A", setting, tmp_path)).config.model.dialect

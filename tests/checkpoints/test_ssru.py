@@ -1,6 +1,6 @@
-"""A student with a decoder of simple recurrent units, beside Marian's own answers.
+"""Compare a student with simple recurrent units with Marian's answers.
 
-scripts/oracles/make_ssru_fixture.py trained it by Marian and wrote them.
+scripts/oracles/make_ssru_fixture.py trained it with Marian and wrote the answers.
 """
 
 import json
@@ -37,7 +37,7 @@ def translator(run):
 
 
 def log_probs(translator, source, targets):
-    """The log-probability of each token of the targets, whose rows of ids end without end."""
+    """Return the log-probability of each target token; the rows of ids have no end token."""
     ids = [[*translator.tokenizers.source.encode([source])[0], END_ID]] * len(targets)
     rows = [[*row, END_ID] for row in targets]
     target = tf.ragged.constant(rows, tf.int32).to_tensor()
@@ -132,7 +132,7 @@ BY_DAY = {"litert"}
     [pytest.param(name, marks=[pytest.mark.nightly] * (name not in BY_DAY)) for name in FORMATS],
 )
 def test_exports_translate_as_the_run_does(run, tmp_path, name):
-    """The exporter compares the artifact with the run in another process."""
+    """The export compares the artifact with the run in another process."""
     options = {"format": name, **FORMATS[name]}
     version = export_model(run, tmp_path / "out", samples=SOURCES, **options)
     manifest = json.loads((version / "manifest.json").read_text(encoding="utf-8"))
@@ -142,10 +142,11 @@ def test_exports_translate_as_the_run_does(run, tmp_path, name):
 
 
 def write_firefox(path, options, tensors):
-    """Write a student as browsermt/marian-dev does, for any processor.
+    """Write a student in the format of browsermt/marian-dev, for any processor.
 
-    A header has the length of the name, the type, the number of axes and of bytes. A matrix is
-    rounded to int8, transposed unless it is an embedding, and followed by its multiplier.
+    A header contains the length of the name, the type, the number of axes and the number of bytes.
+    A matrix is rounded to int8, transposed unless it is an embedding, and followed by its
+    multiplier.
     """
     entries = {"special:model.yml": (0x0101, (len(options),), options)}
     wanted = {}

@@ -1,4 +1,4 @@
-"""A checkpoint whose files have other digests than those that came with them is refused."""
+"""A checkpoint is refused if its files do not match the digests that were published with them."""
 
 import pytest
 from support import stated_digests

@@ -1,8 +1,8 @@
-"""A third-party model that really translates.
+"""Compare a third-party model that translates well.
 
-It is CTranslate2's Arabic transliterator (MIT licence). Its weights are put into this package's
-layers by name; the answers are CTranslate2's own. The files are not part of the repository: without
-them the test is skipped.
+CTranslate2's Arabic transliterator (MIT licence) is copied into this package's layers by name, and
+CTranslate2's answers are the reference. The repository does not contain the files; without them the
+test is skipped.
 """
 
 import struct
@@ -23,7 +23,7 @@ BLOCKS = {"self_attention": "self_attention", "cross_attention": "attention"}
 
 
 def read_model(path):
-    """CTranslate2's model.bin, version 2: names and float32 arrays."""
+    """Read CTranslate2's model.bin, version 2: names and float32 arrays."""
     content, place, found = path.read_bytes(), 0, {}
 
     def take(form):
@@ -53,9 +53,9 @@ def read_model(path):
 
 
 def places(stored):
-    """CTranslate2's tensors by this package's places.
+    """Return CTranslate2's tensors by this package's names.
 
-    Query, key and value are one matrix there.
+    CTranslate2 joins query, key and value.
     """
     found = {
         SOURCE: next(

@@ -1,4 +1,4 @@
-"""A trimmed vocabulary: sentences of kept pieces are translated as before."""
+"""With a trimmed vocabulary, sentences of kept pieces are translated as before."""
 
 import itertools
 import json
@@ -26,7 +26,7 @@ LINES = 12  # of the text, so that some pieces are dropped
 
 
 def sentences() -> tuple[list[str], list[str]]:
-    """Short sentences and their translations, in the letters that the fixtures know."""
+    """Return short sentences and their translations, written with the fixtures' letters."""
     pairs = [(one.source.lower(), one.target.lower()) for one in phrasebook.pairs("train")]
     short = [pair for pair in dict.fromkeys(pairs) if len(pair[0]) < 40]
     return [source for source, _ in short], [target for _, target in short]
@@ -41,7 +41,7 @@ def text(tmp_path_factory):
 
 
 def give_pieces(translator: Translator) -> Translator:
-    """Let translations be their pieces with blanks between them."""
+    """Make translations the pieces, separated by spaces."""
     tokenizer = translator.tokenizers.target
 
     def decode(rows):
@@ -125,7 +125,7 @@ def test_the_verb_prints_the_sizes(name, tmp_path, text, capsys):
 
 
 def pieces_of_a(folder, text) -> tuple[list[str], set[str]]:
-    """The tokens of A in the order of their ids, and the dropped ones."""
+    """Return the tokens of A in the order of their ids, and the dropped tokens."""
     ids = json.loads((checkpoint("A", folder) / "vocab.json").read_text())
     run = Run.open(import_model(folder / "A", folder / "first", trim=str(text)))
     return sorted(ids, key=ids.get), ids.keys() - vocabulary(run.tokenizers.target)
@@ -146,7 +146,7 @@ def test_the_rules_keep_their_pieces(tmp_path, text):
 
 
 def test_a_shared_vocabulary_is_cut_once(tmp_path, text):
-    """A piece that is no text in one SentencePiece model remains on both sides."""
+    """A piece that is a special piece in one SentencePiece model is kept in both."""
     unused = min(pieces_of_a(tmp_path, text)[1])
     path = tmp_path / "A" / "source.spm"
     model = sentencepiece_model_pb2.ModelProto.FromString(path.read_bytes())

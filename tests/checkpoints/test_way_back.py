@@ -1,4 +1,4 @@
-"""A run goes back into the file it came from, bit by bit."""
+"""An export to another toolkit restores the imported file bit by bit."""
 
 import dataclasses
 import functools
@@ -68,7 +68,7 @@ def test_a_multilingual_checkpoint_comes_back_bit_equal(imported, tmp_path, name
 
 
 def test_a_search_that_stood_in_config_json_goes_back_there(tmp_path):
-    """Transformers reads it there only where generation_config.json is missing."""
+    """Transformers reads the search from config.json only if generation_config.json is missing."""
     folder = checkpoint("M2M", tmp_path)
     (folder / "generation_config.json").unlink()
     config = json.loads((folder / "config.json").read_text()) | {"num_beams": 3}
@@ -94,7 +94,7 @@ def test_a_multilingual_checkpoint_may_begin_with_another_token_than_the_end(tmp
 
 
 def test_an_unknown_token_that_may_not_come_goes_back(marian_model, tmp_path):
-    """Marian never takes it; Transformers has it among the forbidden words."""
+    """Marian never generates it; Transformers lists it among the forbidden words."""
     run = import_model(marian_model("shared"), tmp_path / "run")
     again = import_model(export_to_hugging_face(run, tmp_path / "out"), tmp_path / "again")
     assert not Run.open(again).config.model.dialect.allow_unknown
@@ -133,7 +133,7 @@ def test_the_end_of_the_beam_goes_back(tmp_path, stated):
 
 @pytest.mark.parametrize("renormalized", [False, True])
 def test_rules_without_a_generation_config_come_back(tmp_path, renormalized):
-    """A stated them in config.json, where Transformers does not look beside the new file."""
+    """A states its rules in config.json, which Transformers ignores if the other file exists."""
     folder = checkpoint("A", tmp_path)
     (folder / "generation_config.json").unlink()
     edit_json(
@@ -221,7 +221,7 @@ def test_a_form_of_the_model_that_marian_does_not_have(
 
 @pytest.mark.parametrize("name", each(MULTILINGUAL))
 def test_a_multilingual_checkpoint_comes_back_as_the_same_run(imported, tmp_path, name):
-    """The languages, which NLLB has in tokenizer.json, stand in tokenizer_config.json."""
+    """NLLB's languages, imported from tokenizer.json, are written to tokenizer_config.json."""
     version = export_to_hugging_face(imported(name), tmp_path / "out")
     named = json.loads((version / "tokenizer_config.json").read_text())["additional_special_tokens"]
     assert [name.strip("_")[:2] for name in named] == ["en", "fr", "de"]
@@ -270,7 +270,7 @@ def test_a_multilingual_run_of_another_version_is_to_be_imported_again(imported,
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "start"), [("A", 0), ("A", 5), ("C", 0)])
 def test_a_start_that_was_trained_gets_a_row_of_its_own(tmp_path, name, start):
-    """Transformers begins with the row of a token, which says that token too."""
+    """Transformers begins with the vector of a token, which then changes this token too."""
     folder = checkpoint(name, tmp_path)
     for file in ("config.json", "generation_config.json"):
         edit_json(folder / file, decoder_start_token_id=start)
@@ -299,7 +299,7 @@ EMBEDDINGS = {"A": "model.shared.weight", "C": "model.decoder.embed_tokens.weigh
 
 
 def change(path, variable, row, values):
-    """Give a row of one of a run's variables other numbers, as a training does."""
+    """Replace a row of a variable, as training does."""
     run = Run.open(path)
     model = run.load_model()
     numbers = np.array(variable(model))
@@ -343,7 +343,7 @@ def test_vocabularies_and_settings_come_back(imported, tmp_path, name):
 
 
 def halved(name, folder, but=()):
-    """A checkpoint in float16 but for some tensors, and all of its tensors."""
+    """Write a checkpoint in float16 except for some tensors; return it and its tensors."""
     path = checkpoint(name, folder)
     tensors = read_safetensors(path / "model.safetensors")
     half = {
@@ -396,7 +396,7 @@ def test_a_half_precision_checkpoint_that_was_trained_comes_back_in_float32(tmp_
 
 
 def without_bias(folder, dtype="float32"):
-    """Take the output's bias out of a model of Marian; returns its options and tensors."""
+    """Remove the output bias from a Marian model; return its options and tensors."""
     options, tensors = marian_files.read(folder / "model.npz")
     del tensors["decoder_ff_logit_out_b"]
     found = {name: np.array(tensor, dtype) for name, tensor in tensors.items()}
@@ -499,7 +499,7 @@ def test_a_marian_model_becomes_one_of_hugging_face_with_a_padding_row(marian_mo
 
 @pytest.mark.parametrize(("stated", "length"), [(48, 48), (None, 1024)])
 def test_a_table_of_positions_is_as_long_as_the_configuration_says(tmp_path, stated, length):
-    """Transformers loads no other; where none is stated, it makes 1024 positions."""
+    """Transformers loads only such a table; without a stated length, it uses 1024 positions."""
     folder = checkpoint("A", tmp_path)
     edit_json(folder / "config.json", max_position_embeddings=stated)
     run = import_model(folder, tmp_path / "run", positions="marian")

@@ -1,4 +1,4 @@
-"""Mistakes in paths and options: answered before TensorFlow is loaded."""
+"""Mistakes in paths and options are reported before TensorFlow is loaded."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ HEAVY = {"tensorflow", "keras"}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A run in name alone, a text, and an output of before."""
+    """A folder with a run that consists of names only, a text, and an earlier output."""
     folder = tmp_path_factory.mktemp("checks")
     (folder / "run").mkdir()
     (folder / "run" / "config.json").write_text("{}")
@@ -136,10 +136,7 @@ def test_a_mistake_is_one_line(line, message, folder, monkeypatch, capsys):
 
 
 def test_a_mistake_is_found_before_tensorflow_is_loaded(folder):
-    """One process for all of them.
-
-    Nothing heavy may have been imported after the last.
-    """
+    """One process runs all command lines and then lists its imports."""
     program = (
         "import sys\n"
         "from tfformer.cli.main import main\n"
@@ -173,7 +170,7 @@ def test_the_command_line_has_every_option_of_every_format():
 
 
 def test_the_command_line_has_at_most_60_options():
-    """Each option makes the next one harder to find."""
+    """Each additional option makes the others harder to find."""
     parameters = [option for verb in program.commands.values() for option in verb.params]
     options = [one for one in parameters if isinstance(one, click.Option)]
     assert len(options) + len(program.params) <= 60
@@ -189,7 +186,7 @@ def test_the_command_line_has_at_most_60_options():
 )
 @pytest.mark.parametrize("option", ["--run-dir", "--set"])
 def test_a_word_that_is_no_utf_8_is_one_line(word, message, option, capfd):
-    """Bytes of the command line that are no UTF-8 come to Python as half surrogate pairs."""
+    """Python receives such bytes of the command line as unpaired surrogates."""
     assert main(["train", "phrasebook", option, word]) == 2
     (line,) = capfd.readouterr().err.splitlines()
     assert line.startswith("tfformer: ")

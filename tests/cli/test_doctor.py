@@ -1,4 +1,4 @@
-"""What `tfformer doctor` reports, beside the interpreter's own metadata."""
+"""Compare the report of `tfformer doctor` with the interpreter's metadata."""
 
 import importlib.metadata
 import json

@@ -1,4 +1,4 @@
-"""Exports are translated without TensorFlow; what needs it says how to install it."""
+"""Exports translate without TensorFlow; commands that need it say how to install it."""
 
 import pytest
 from support.light_install import light
@@ -15,7 +15,7 @@ PAGE = (
 
 @pytest.mark.slow
 def test_a_page_is_translated_without_tensorflow(dynamic_litert, translator):
-    """As by the run, without its alignments."""
+    """The result equals that of a run without alignments."""
     done = light("translate", dynamic_litert, "--format", "html", text=PAGE)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == translator.text_translator().translate(PAGE, "html")

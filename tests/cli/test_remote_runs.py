@@ -1,4 +1,4 @@
-"""Runs in an object store: each verb does with them what it does with the same run in a folder."""
+"""Every command treats a run in an object store like a run in a folder."""
 
 import json
 

@@ -17,7 +17,7 @@ from tfformer.runtime.devices import device_line
 
 
 class Terminal(io.StringIO):
-    """A text that says it is a terminal."""
+    """A text stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -73,7 +73,7 @@ def test_an_output_file_appears_when_everything_is_written(tmp_path):
 
 
 def read_until(terminal: int, end: bytes, seconds: float = 120) -> bytes:
-    """Everything that a terminal shows up to `end`."""
+    """Return all output of a terminal up to `end`."""
     shown = b""
     stop = time.monotonic() + seconds
     while not shown.endswith(end):
@@ -85,7 +85,7 @@ def read_until(terminal: int, end: bytes, seconds: float = 120) -> bytes:
 
 @contextlib.contextmanager
 def on_a_terminal(*words: str):
-    """A Python program and the keyboard of its terminal."""
+    """Run a Python program on a pseudo-terminal; yield the program and the terminal's keyboard."""
     keyboard, screen = pty.openpty()
     process = subprocess.Popen([sys.executable, *words], stdin=screen, stdout=screen, stderr=screen)
     os.close(screen)

@@ -1,7 +1,4 @@
-"""The command line as a person meets it.
-
-The tests cover its output, its exit codes and the files that it leaves alone.
-"""
+"""The command line from the user's view: output, exit codes, and files that it must not change."""
 
 import functools
 import gzip
@@ -28,7 +25,7 @@ from tfformer.run_directory import Run
 
 
 def refused(arguments: list, capsys) -> str:
-    """Run a verb that must end with exit code 2 and one line; returns the line."""
+    """Run a command that must exit with code 2 and one line; return the line."""
     assert main([str(argument) for argument in arguments]) == 2
     captured = capsys.readouterr()
     errors = [line for line in captured.err.splitlines() if not line.startswith("warning: ")]
@@ -39,7 +36,7 @@ def refused(arguments: list, capsys) -> str:
 
 @pytest.fixture(scope="module", autouse=True)
 def verbs_share_a_translator(translator) -> Iterator[None]:  # which is loaded apart from theirs
-    """A verb finds the graphs that the one before has traced."""
+    """Commands share a translator and its traced graphs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Translator, "load", functools.cache(Translator.load))
         yield
@@ -93,7 +90,7 @@ def test_translate_reads_standard_input_in_chunks(
 
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_a_page_is_translated_between_its_tags(tiny_run, translator, sentences, tmp_path, mark):
-    """A byte order mark comes out as it went in."""
+    """A byte order mark is preserved."""
     page, output = tmp_path / "page.html", tmp_path / "page.de.html"
     page.write_bytes(f"{mark}<p>{sentences[0]} {sentences[1]}\r\n<br><code>a</code></p>".encode())
     files = ["--input", str(page), "--output", str(output)]
@@ -113,7 +110,7 @@ def test_the_words_of_a_file_stay_as_they_are(tiny_run, tmp_path, capsys):
 
 
 def test_progress_is_told_within_a_chunk(tiny_run, translator, sentences, tmp_path, monkeypatch):
-    """Portions of similar length are translated, and come out in the order of the input."""
+    """Portions of similar length are translated, and are written in the order of the input."""
     monkeypatch.setattr(streaming, "PORTION", 2)
     counts = []
     monkeypatch.setattr(terminal.Progress, "advance", lambda self, count: counts.append(count))
@@ -223,7 +220,7 @@ def test_evaluate_ends_in_one_json_line_that_sacrebleu_confirms(
 
 @pytest.fixture
 def pair_files(tmp_path) -> list[str]:
-    """Three pairs, of which the second has no source."""
+    """Two files of three pairs; the second pair has no source."""
     (tmp_path / "s.en").write_text("The animal is tired.\n\nThe cat sleeps.\n")
     (tmp_path / "t.de").write_text(
         "Das Tier ist müde.\nHallo.\nDie Katze schläft.\n", encoding="utf-8"
@@ -476,7 +473,7 @@ def test_generate_refuses_settings_that_make_no_sense(counting_run, capsys, argu
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
 def test_a_closed_stream_is_an_empty_one(closed):
-    """As some daemons begin their programs."""
+    """Some daemons start their programs with closed streams."""
     command = f"{sys.executable} -m tfformer recipes {closed}"
     done = subprocess.run(command, shell=True, capture_output=True)
     assert b"Traceback" not in done.stderr
@@ -486,7 +483,7 @@ def test_a_closed_stream_is_an_empty_one(closed):
 
 @pytest.mark.slow
 def test_files_of_two_columns_are_lines_to_be_compared(tiny_run, tmp_path, capsys):
-    """Not sources of pairs, as in a recipe."""
+    """They are not sources of pairs, as they would be in a recipe."""
     for name, line in (("a.tsv", "the dog.\tx"), ("b.tsv", "der hund.\ty")):
         (tmp_path / name).write_text(f"{line}\n" * 3)
     files = ["--source", str(tmp_path / "a.tsv"), "--target", str(tmp_path / "b.tsv")]

@@ -1,4 +1,4 @@
-"""Recipes from YAML: overrides, and the message for a file that is no recipe."""
+"""Recipes in YAML: overrides, and the message for a file that is not a recipe."""
 
 import subprocess
 import sys

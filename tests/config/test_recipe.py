@@ -83,10 +83,7 @@ def test_replaced_values_are_checked():
 
 @pytest.mark.parametrize(("preset", "millions"), [("base", 65), ("big", 213)])
 def test_the_papers_presets_have_the_papers_parameters(preset, millions):
-    """Table 3, within 3%, for a shared vocabulary of 37,000.
-
-    They are counted from the preset by hand.
-    """
+    """Table 3, within 3%, for a shared vocabulary of 37,000; counted from the preset by hand."""
     model = Config.from_dict({"model": {"preset": preset}}).model
     d, f = model.d_model, model.d_ff
     attention, feed_forward, norm = 4 * d * d + 4 * d, 2 * d * f + d + f, 2 * d

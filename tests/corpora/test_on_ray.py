@@ -1,4 +1,4 @@
-"""The parts that a Ray cluster gets, without one: the job and a worker, and what they answer.
+"""The job and the worker of a Ray cluster, tested without a cluster.
 
 tests/corpora/test_workers.py translates on a cluster.
 """
@@ -25,7 +25,7 @@ ONE, TWO = Counts(lines=1), Counts(lines=2)
 
 
 def at_once(method):
-    """A method of an actor of this process, whose calls are over at once."""
+    """A method of an actor that runs in this process and returns immediately."""
     return SimpleNamespace(remote=method)
 
 
@@ -38,7 +38,7 @@ class Numbers(list):
 
 @pytest.fixture
 def outcome_of(monkeypatch, tmp_path):
-    """Return a function that lets a worker translate a file backwards, and the outcome."""
+    """Return a function that makes a worker translate a file backwards, and returns the outcome."""
     engine = ScriptedEngine(lambda texts: [text[::-1] for text in texts], 9)
     monkeypatch.setattr(Artifact, "open", lambda model, threads: engine)
     monkeypatch.setattr(ray, "get", lambda answer: answer)
@@ -118,7 +118,7 @@ def test_a_part_is_over_once():
 
 @pytest.fixture
 def translate(monkeypatch, tmp_path):
-    """Return a function that follows a job, whose news are given one after the other."""
+    """Return a function that follows a job with the given sequence of reports."""
 
     def get(answer):
         if isinstance(answer, Exception):
@@ -179,7 +179,7 @@ def test_another_model_ends_the_work(translate):
 
 
 def test_news_are_heard_before_the_end_of_the_job(translate):
-    """What a worker has said is the cause of it."""
+    """The worker's report explains why the job ended."""
     end = ray.exceptions.RayTaskError("run", "", OSError("cancelled"))
     with pytest.raises(ArtifactError, match="the run has changed"):
         translate(News([(0, ArtifactError("the run has changed"))], []), end=end)

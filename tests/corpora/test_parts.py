@@ -61,7 +61,7 @@ def test_a_job_goes_on_in_its_folder_and_in_no_other(tmp_path):
 
 
 def held(folder, settings):
-    """Hold a folder; return the settings that stand in it."""
+    """Lock a folder, and return the settings stored in it."""
     with job_folder(folder, settings):
         return json.loads((folder / JOB).read_text())
 

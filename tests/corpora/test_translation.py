@@ -1,4 +1,4 @@
-"""A part of a corpus with a scripted engine: order, blank and bad lines, whole or not at all."""
+"""Translate a part of a corpus with a scripted engine: order, blank and bad lines, whole files."""
 
 import gzip
 import random
@@ -74,7 +74,7 @@ def test_bad_lines_are_set_aside_with_their_numbers(tmp_path):
 
 
 class Codes(ScriptedEngine):
-    """An engine that refuses codes of languages."""
+    """An engine that refuses language codes."""
 
     def count_tokens(self, texts):
         for sentence in texts:

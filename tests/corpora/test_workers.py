@@ -1,4 +1,4 @@
-"""Whole corpora: the engines, several processes, a Ray cluster, deaths on the way."""
+"""Translate whole corpora with each engine. Processes and nodes of a Ray cluster die on the way."""
 
 import contextlib
 import json
@@ -28,7 +28,7 @@ PARTS_OF_A_CLUSTER = 30
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """The sentences in three files, and the pattern of these."""
+    """Write the sentences to three files, and return their pattern."""
     folder = tmp_path_factory.mktemp("corpus")
     for number in range(3):
         lines = SENTENCES[20 * number : 20 * number + 20]
@@ -54,7 +54,7 @@ def command(run, corpus, output, *options) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("format", ["saved_model", "ctranslate2"])
 def test_an_export_translates_as_its_run(translator, expected, request, format):
-    """tests/engines asks the same of LiteRT."""
+    """tests/engines tests the same for LiteRT."""
     version = request.getfixturevalue(f"{format}_export")
     engine = find_artifact(version, 1).open(threads=1)
     assert engine.translate(SENTENCES) == expected
@@ -92,7 +92,7 @@ def test_two_processes_translate_as_one_and_go_on_after_kills(
 
 
 class Deadly:
-    """Takes reports; kills a process at the first."""
+    """A report that kills a process when it is first called."""
 
     def __init__(self):
         self.killed = []
@@ -106,7 +106,7 @@ class Deadly:
 
 
 def cmdline(process: str) -> str:
-    """The command of a process; nothing if it has ended meanwhile."""
+    """Return the command line of a process; "" if the process has ended."""
     try:
         return Path(f"/proc/{process}/cmdline").read_text(errors="replace")
     except OSError:
@@ -125,7 +125,7 @@ def test_a_process_that_dies_is_replaced(ctranslate2_export, corpus, expected, t
 
 
 class Scripted(Worker):
-    """A worker of threads; it dies at files whose names begin with "bad"."""
+    """A worker of threads that dies at files whose names begin with "bad"."""
 
     def __init__(self):
         super().__init__()
@@ -168,7 +168,7 @@ def scripted_parts(*names):
 
 
 def scripted(*names, report=lambda counts: None) -> list[str]:
-    """Translate with one scripted worker; return what it has begun."""
+    """Translate with one scripted worker; return the parts that it began."""
     worker = Scripted()
     try:
         workers.translate_parts([worker], scripted_parts(*names), report)
@@ -229,7 +229,7 @@ def test_the_wait_for_a_worker_that_is_never_free_ends(monkeypatch):
 
 
 def test_a_free_worker_takes_the_part_of_a_dead_one(monkeypatch):
-    """A worker that has died may never begin again, as its machine is lost."""
+    """A dead worker may never restart, for example because its machine is gone."""
     monkeypatch.setattr(workers, "SECONDS_A_REPORT", 0.05)
     first, second = Scripted(), Scripted()
 
@@ -261,7 +261,7 @@ def test_the_progress_of_a_corpus_is_a_share_with_rates_and_the_time_left(
 
 @pytest.fixture(scope="module")
 def cluster():
-    """A Ray cluster of this machine, of nodes of one processor each, at first two."""
+    """A Ray cluster on this machine with nodes of one processor each; it starts with two nodes."""
     pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
     from ray.cluster_utils import Cluster
 
@@ -277,7 +277,10 @@ def cluster():
 def test_a_cluster_that_loses_a_machine_and_gets_another_translates_as_one_process(
     cluster, tiny_run, expected, tmp_path
 ):
-    """Part n begins with sentence n, and each worker still has some when the machine is lost."""
+    """Part n begins with sentence n.
+
+    When the machine is lost, each worker still has parts to translate.
+    """
     output, parts = tmp_path / "out", range(PARTS_OF_A_CLUSTER)
     for first in parts:
         lines = [*SENTENCES[first:], *SENTENCES[:first]]

@@ -1,4 +1,4 @@
-"""A vocabulary of four letters, and pairs of sentences of them."""
+"""A vocabulary of four letters, and pairs of sentences with these letters."""
 
 import random
 
@@ -15,7 +15,7 @@ def letters() -> Tokenizer:
 
 @pytest.fixture(scope="session")
 def letter_pairs() -> list[tuple[str, str]]:
-    """400 pairs, each unlike every other; some do not fit into 20 tokens."""
+    """400 distinct pairs, some of which do not fit into 20 tokens."""
     dice = random.Random(7)
 
     def text() -> str:

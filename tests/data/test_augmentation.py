@@ -1,4 +1,4 @@
-"""Altered copies of training text, against their definitions."""
+"""Compare altered copies of the training text with their definitions."""
 
 import itertools
 import random
@@ -20,7 +20,7 @@ ROWS = [
 
 
 def copies(rows=ROWS, seed=1, **shares):
-    """The text without its unaltered rows."""
+    """Return the text without its unaltered rows."""
     text = list(augmented(rows, AugmentConfig(**shares), seed))
     assert [row for row in text if row in rows] == rows
     return [row for row in text if row not in rows]
@@ -71,7 +71,7 @@ def test_a_copy_that_does_not_differ_is_left_out():
 
 
 def distance(one, other):
-    """The least number of letters to put in, take out, change or swap (Damerau)."""
+    """Return the minimum number of letters to insert, delete, replace or swap (Damerau)."""
     rows = [list(range(len(other) + 1))]
     for i, a in enumerate(one, start=1):
         row = [i]
@@ -168,7 +168,7 @@ SENTENCES = [
 
 
 def readings(row, symbols):
-    """Yield the rows that a copy with placeholders may be made of, and how each symbol is used."""
+    """Yield the rows that a copy with placeholders may come from, and how it uses each symbol."""
     if not symbols:
         yield row, ()
         return

@@ -1,4 +1,4 @@
-"""Batches against brute force over epochs."""
+"""Compare batches with brute force over whole epochs."""
 
 import itertools
 import random
@@ -43,7 +43,7 @@ def pairs():
 
 
 def rows_of(batch):
-    """The (source, target) id lists of a batch, cut at their ends."""
+    """Return the (source, target) ids of a batch without padding."""
     inputs, labels, _ = batch
     return list(
         zip(map(without_padding, inputs["source"]), map(without_padding, labels), strict=True)
@@ -124,7 +124,7 @@ def test_ordering_length_by_length_is_ordering_at_once(pairs, block, monkeypatch
 @pytest.mark.slow
 @pytest.mark.parametrize("shares", [None, [0.3, 0.7], [0.01, 0.99]])
 def test_an_epoch_and_the_next_need_less_than_24_bytes_a_row(shares, monkeypatch):
-    """The ids and offsets may be mapped from files; all else is counted."""
+    """Ids and offsets are not counted, because they can be mapped from files."""
     for module in (data, encoding):
         monkeypatch.setattr(module, "BLOCK", 1 << 12)
     rows = 200_000
@@ -240,7 +240,7 @@ def test_the_seed_and_the_step_decide_a_batch(pairs):
 
 
 def companies(epoch):
-    """The rows of each batch, in no order."""
+    """Return the set of rows in each batch."""
     return {frozenset(map(str, rows)) for rows in as_lists(epoch)}
 
 

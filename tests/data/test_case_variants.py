@@ -1,4 +1,4 @@
-"""Vocabularies that cut a text alike however it is capitalised."""
+"""Vocabularies with case variants segment a text in the same way whatever its capitals are."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Sentences as ids, against ids written by hand."""
+"""Compare encoded sentences with ids written by hand."""
 
 import hashlib
 import tracemalloc
@@ -60,7 +60,7 @@ def test_no_pair_left_is_refused(pairs):
 
 
 def long_text(rows):
-    """A text of two sides, as many rows of 50 ids each."""
+    """A text with two sides and as many rows of 50 ids on each."""
     ids = np.arange(50 * rows, dtype=np.int32)
     side = IdRows(ids, np.arange(0, 50 * rows + 1, 50))
     return EncodedText((side, side), max_length=50, dropped_empty=0, dropped_long=0)

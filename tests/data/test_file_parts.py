@@ -1,4 +1,4 @@
-"""Patterns of files against folders made by hand."""
+"""Patterns of files, tested on folders made by hand."""
 
 import gzip
 

@@ -1,4 +1,4 @@
-"""Words that are translations of each other, against the phrasebook's own alignments."""
+"""Compare the extracted translations of words with the phrasebook's alignments."""
 
 import itertools
 from collections import defaultdict
@@ -15,7 +15,7 @@ from tfformer.data.augmentation import (
 
 
 def rows_of_words(rows: list[tuple[str, str]], side: int) -> dict[str, set[int]]:
-    """The numbers of the rows in which each word of a side stands."""
+    """Return the numbers of the rows in which each word occurs."""
     found = defaultdict(set)
     for number, row in enumerate(rows):
         for word in words_of(row[side]):

@@ -1,4 +1,4 @@
-"""The shares of several corpora, against proportions by NumPy."""
+"""Compare the shares of several corpora with proportions computed in NumPy."""
 
 import itertools
 
@@ -74,7 +74,7 @@ def test_batches_have_the_shares_and_go_on_from_any_step():
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_no_batch_of_any_epoch_passes_batch_tokens(packed):
-    """Each epoch draws other rows, some longer than those of the first."""
+    """Each epoch draws other rows, some of which are longer than in the first epoch."""
     lengths = np.random.default_rng(0).geometric(0.1, size=200).clip(1, 60)
     corpora = [[(f"{100 + n} " + "5 " * length, "5") for n, length in enumerate(lengths)]] * 2
     text = encode_corpora(corpora, (WordIds(), WordIds()), max_length=64)

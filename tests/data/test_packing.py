@@ -1,4 +1,4 @@
-"""Packed rows against the same rows alone: each once, in one shape, with the same gradients."""
+"""Packed rows occur once, in one shape, with the same gradients as separate rows."""
 
 import itertools
 import random
@@ -37,13 +37,13 @@ def test_each_row_is_in_one_bin_that_holds_it(pairs, seed):
 
 @given(lengths=st.lists(st.integers(1, WIDTH), min_size=1, max_size=7))
 def test_one_side_needs_few_more_bins_than_the_best_packing(lengths):
-    """At most 11/9 of the fewest bins plus 6/9 (Dósa 2007)."""
+    """At most 11/9 of the minimum number of bins plus 6/9 (Dósa 2007)."""
     fewest = min(map(bins_of_next_fit, itertools.permutations(lengths)))
     assert count_bins([np.array(lengths)], WIDTH) <= (11 * fewest + 6) / 9
 
 
 def bins_of_next_fit(lengths):
-    """The best packing fills one bin after the other in one of all orders of the rows."""
+    """For some order of the rows, filling one bin after the other gives the best packing."""
     bins, room = 0, 0
     for length in lengths:
         if length > room:
@@ -64,7 +64,7 @@ def epoch_of(batches, epoch=0):
 
 
 def pairs_of(batch):
-    """The (source, target) rows of a packed batch; each begins with the start token."""
+    """Return the (source, target) rows of a packed batch; each begins with the start token."""
     inputs, labels, weights = batch
     np.testing.assert_array_equal(weights, labels != PAD_ID)
     pairs = []
@@ -136,7 +136,7 @@ def test_no_batch_is_padding_alone_if_a_draw_needs_fewer_bins():
 
 
 def gradients(model, batch):
-    """The loss of a batch, and the gradients of all weights."""
+    """Return the loss of a batch, and the gradients of all weights."""
     inputs, labels, weights = batch
     with tf.GradientTape() as tape:
         loss = tfformer.SmoothedCrossEntropy(0.1)(labels, model(inputs, training=True), weights)

@@ -1,4 +1,4 @@
-"""The embedded phrasebook: its splits, and the files that it writes."""
+"""The built-in phrasebook: its splits, and the files that it writes."""
 
 import os
 from collections import Counter

@@ -1,7 +1,4 @@
-"""Pieces looked up as strings.
-
-They are compared with a look-up written out here and with transformers' own answers.
-"""
+"""Compare the look-up of pieces with one written here, and with transformers' answers."""
 
 import json
 import random
@@ -24,7 +21,7 @@ TEXTS = [
 
 
 def listed(**changed):
-    """A file of pieces, as a tokenizer writes it, with some values changed."""
+    """Write a file of pieces as a tokenizer does, with some values changed."""
     return json.dumps({"pieces": [*SPECIAL, "a"], "prefix": None, "rewrites": []} | changed)
 
 
@@ -35,7 +32,7 @@ def own_pieces():
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    """A tokenizer with codes and without three of its pieces.
+    """A tokenizer with codes that lacks three of its model's pieces.
 
     It also has a character that SentencePiece does not know.
     """
@@ -111,10 +108,7 @@ def test_special_pieces_have_no_text(tokenizer):
 
 @pytest.mark.parametrize("name", "AI")
 def test_texts_are_those_of_transformers(name):
-    """`target_texts` are those of transformers 4.
-
-    It decoded by the target's SentencePiece model.
-    """
+    """`target_texts` were decoded by transformers 4 with the target's SentencePiece model."""
     wanted = answers(name).texts
     vocabulary = json.loads((FIXTURES / name / "vocab.json").read_text(encoding="utf-8"))
     pieces = sorted(vocabulary, key=vocabulary.get)

@@ -1,4 +1,4 @@
-"""Sources against files written by hand."""
+"""Data sources, tested on files written by hand."""
 
 import gzip
 import io
@@ -14,10 +14,7 @@ LONG = "^{} has more than 16,777,216 bytes; use a text file with line ends$"
 
 
 def refusal(message, error=ValueError):
-    """`pytest.raises` for an error whose message is one line.
-
-    The line is the whole message, given as a regular expression.
-    """
+    """Expect an error of one line. The regular expression must match the whole line."""
     return pytest.raises(error, match=f"^{message}$")
 
 
@@ -79,7 +76,7 @@ def test_text_that_no_tokenizer_should_see_is_named_by_line():
 
 
 def test_a_line_without_an_end_is_refused_before_it_fills_the_memory():
-    """Of a device that never ends, the first bytes alone are read."""
+    """Only the first bytes of an endless device are read."""
     with (
         open("/dev/zero", "rb") as zeros,
         pytest.raises(ValueError, match=LONG.format("zeros, line 1")),
@@ -177,9 +174,9 @@ def test_the_phrasebook_is_a_source():
 
 @pytest.fixture(scope="module")
 def tfds_folder(tmp_path_factory):
-    """Two datasets prepared by TFDS itself.
+    """Two datasets prepared by TFDS.
 
-    `tiny_translation` knows its source side, `tiny_sides` does not.
+    `tiny_translation` declares its source language, `tiny_sides` does not.
     """
     import tensorflow_datasets as tfds
 

@@ -1,4 +1,4 @@
-"""Encoded text in files: equal to that in memory, whole, and refused where it is not."""
+"""Encoded text in files equals encoded text in memory; incomplete or changed files are refused."""
 
 import functools
 import json
@@ -26,7 +26,7 @@ MAX_LENGTH = 24
 
 @pytest.fixture
 def corpus(tmp_path, letter_pairs) -> Path:
-    """Two TSV files of the pairs of letters."""
+    """Write two TSV files of pairs of letters."""
     for name, pairs in (("a.tsv", letter_pairs[:300]), ("b.tsv", letter_pairs[300:])):
         (tmp_path / name).write_text("".join("\t".join(pair) + "\n" for pair in pairs))
     return tmp_path
@@ -37,7 +37,7 @@ def never():
 
 
 def open_cache(corpus, tokenizer, read=None, max_length=MAX_LENGTH):
-    """The cached text of both files; `read` in place of reading them."""
+    """Open the cached text of both files; `read` replaces the reader of the files."""
     sources = ["a.tsv", "b.tsv"]
     return cached_text(
         corpus / "cache",
@@ -197,7 +197,7 @@ def test_no_text_left_or_an_error_within_leaves_nothing(corpus, letters):
     ],
 )
 def test_a_full_disk_is_one_line_and_leaves_nothing(corpus, letters, limit, failure):
-    """A limit of the size of files stands for it; so many short pairs have fewer ids than that."""
+    """A limit on file sizes simulates a full disk; many short pairs have more offsets than ids."""
     open_cache(corpus, letters, max_length=MAX_LENGTH + 1)
     (kept,) = entries(corpus)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)

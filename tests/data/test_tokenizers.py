@@ -1,6 +1,6 @@
-"""The tokenizer against SentencePiece itself.
+"""Compare the tokenizer with SentencePiece.
 
-The ids in the graph are the same, the special ids exact, and no broken file is accepted.
+The graph returns the same ids, the special ids are exact, and damaged files are refused.
 """
 
 import gzip
@@ -446,7 +446,7 @@ def test_ties_between_segmentations_end_in_the_graph_as_in_python(model_type):
 
 
 def is_tied(tokenizer, sentence):
-    """Whether the likeliest two segmentations are equally likely."""
+    """Return whether the two best segmentations have the same probability."""
     processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model)
     found = processor.nbest_encode(sentence, nbest_size=2, out_type=str)
     first, second = (log_probability(tokenizer.model, pieces) for pieces in found)

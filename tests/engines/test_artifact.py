@@ -1,4 +1,4 @@
-"""Models that are found and refused before they are loaded, and pinned for a job."""
+"""Artifacts are found and refused before they are loaded, and fixed for a whole job."""
 
 import shutil
 import subprocess
@@ -12,7 +12,7 @@ from tfformer.storage.manifest import write_manifest
 
 
 def export(folder, **values):
-    """A folder with a manifest alone."""
+    """A folder with only a manifest."""
     folder.mkdir(parents=True)
     decoding = {"max_length": 40, "beam_size": 4, "length_penalty": 0.6}
     signatures = {"serving_default": {}, "translate_beam": {}}
@@ -94,7 +94,7 @@ EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"  # SH
 
 
 def test_workers_of_an_export_for_another_runtime_need_no_tensorflow():
-    """Each would take some seconds and 600 MB for it."""
+    """TensorFlow would cost each worker some seconds and 600 MB."""
     pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
     code = (
         "import sys, tfformer.corpora.processes, tfformer.corpora.on_ray\n"
@@ -105,7 +105,7 @@ def test_workers_of_an_export_for_another_runtime_need_no_tensorflow():
 
 
 def test_a_command_with_an_export_for_ctranslate2_needs_no_tensorflow(tmp_path):
-    """Though such an export has a config.json, as a run has."""
+    """Such an export has a config.json, as a run does."""
     folder = export(tmp_path / "1", format="ctranslate2")
     (folder / "config.json").write_text("{}")
     (tmp_path / "a.en").touch()

@@ -1,4 +1,4 @@
-"""Every engine translates an artifact of the same run as the run itself does."""
+"""Every engine translates an artifact as the run itself does."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The interpreter of a LiteRT export, with a scripted file in place of LiteRT's."""
+"""The interpreter of a LiteRT export, with a scripted file instead of LiteRT's."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ E = END_ID
 
 
 class ScriptedFile:
-    """A static file that copies sources of up to 3 or 7 ids, in ids of those lengths."""
+    """A static file that copies up to 3 or 7 ids to an output of that length."""
 
     def get_signature_runner(self, name):
         width = {"translate_4": 4, "translate": 8}[name]
@@ -24,7 +24,7 @@ class ScriptedFile:
 
 
 def test_a_static_file_translates_sentences_of_several_widths(monkeypatch):
-    """Its translations may be as long as the signature allows, which differs by width."""
+    """The maximum length of a translation differs by width, because the signature sets it."""
     monkeypatch.setattr(litert, "Interpreter", lambda **arguments: ScriptedFile())
     manifest = {
         "static": True,
