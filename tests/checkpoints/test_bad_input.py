@@ -214,7 +214,7 @@ def test_one_warning_names_all_settings_that_are_left_out(folder):
 @given(st.data())
 @settings(max_examples=20)
 def test_swapped_ids_are_refused_for_special_tokens_and_taken_for_others(data):
-    """Only the vocabulary defines the ids of ordinary pieces; config.json repeats the special ids."""
+    """Only the vocabulary defines ordinary pieces' ids. config.json repeats the special ids."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = checkpoint("A", Path(temporary))
         path = folder / "vocab.json"

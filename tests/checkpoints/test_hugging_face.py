@@ -138,7 +138,7 @@ def test_greedy_translations_are_those_of_transformers(loaded, name):
 def test_every_beam_hypothesis_is_that_of_transformers(
     imported, loaded, monkeypatch, name, setting
 ):
-    """Answers with a penalty of 2 use the default stopping rule, the others `early_stopping=True`."""
+    """Answers with a penalty of 2 use the default stopping rule, others `early_stopping=True`."""
     wanted = answers(name).texts
     run = imported(name)
     translator = loaded(name).with_search(loaded(name).decoding)
