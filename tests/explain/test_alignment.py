@@ -1,7 +1,4 @@
-"""Word alignments from made-up attention and from a small run.
-
-The error rate is computed by hand.
-"""
+"""Word alignments of artificial attention and of a small run; error rates computed by hand."""
 
 import itertools
 from types import SimpleNamespace
@@ -25,9 +22,10 @@ from tfformer.explain.attention import AttentionMaps, attention
 def test_words_are_aligned_to_what_looks_at_them_most_in_the_mean_of_the_heads(
     translator, monkeypatch
 ):
-    """The weights from word to word by hand.
+    """The weights from word to word, by hand.
 
-    Tier has 0.325 0.55 0.125 0, schläft has 0.05 0 0.55 0.4. By the first head Tier is The.
+    Tier has 0.325 0.55 0.125 0, schläft has 0.05 0 0.55 0.4. The first head alone would align Tier
+    with The.
     """
     rows, columns = ("▁Ti", "er", "▁schläft", "</s>"), ("▁The", "▁ani", "mal", "▁sleeps", "</s>")
     one = [
@@ -52,7 +50,7 @@ def test_words_are_aligned_to_what_looks_at_them_most_in_the_mean_of_the_heads(
 
 
 def test_the_nearest_target_looks_most_in_the_mean_of_all_layers_and_heads():
-    """By the second layer alone both words would be linked the other way round."""
+    """The second layer alone would link both words the other way round."""
     one = [[0.9, 0.1, 0.0], [0.2, 0.7, 0.1], [0.0, 0.0, 1.0]]
     two = [[0.4, 0.6, 0.0], [0.5, 0.4, 0.1], [0.9, 0.1, 0.0]]
     maps = AttentionMaps(
@@ -83,7 +81,7 @@ def test_alignments_come_in_the_order_of_the_sentences(translator):
 
 
 def test_the_links_of_a_graph_are_those_of_the_layers(translator):
-    """Of any number of pairs, of any lengths, in any order."""
+    """For any number of pairs of any lengths in any order."""
     pairs = phrasebook.pairs("test")[:20]
     sources = [pair.source for pair in pairs] + ["", "The dog."]
     targets = [pair.target for pair in pairs] + ["Der Hund.", "Der Hund."]

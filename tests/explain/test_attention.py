@@ -1,4 +1,4 @@
-"""Attention maps and their words against NumPy and hand-made examples."""
+"""Compare attention maps and their words with NumPy and hand-made examples."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ SIZES = {"num_layers": 2, "num_decoder_layers": 3, "d_model": 16, "num_heads": 2
 
 
 def small_model(vocab_size=13, **changes) -> Transformer:
-    """Every weight random, so that no bias is zero and no scale is one."""
+    """A model with random weights, so that no bias is zero and no scale is one."""
     model = Transformer(vocab_size, vocab_size, **(SIZES | changes))
     rng = np.random.default_rng(1)
     model.set_weights(

@@ -1,7 +1,4 @@
-"""The attention page: its file, and its behaviour in a real browser.
-
-A real mouse moves over it.
-"""
+"""The file of the attention page, and its behaviour in a real browser with a real mouse."""
 
 import base64
 import json
@@ -95,7 +92,7 @@ def test_a_page_of_the_base_model_is_small(tmp_path):
 
 
 def shown(browser: Browser) -> tuple[list[str], list[int]]:
-    """The words that are looked at, and the percentages below them."""
+    """Return the words that are attended to, and the percentages below them."""
     tokens = browser.evaluate(
         "[...document.querySelectorAll('#to span')].map((span) => span.firstChild.textContent)"
     )
@@ -172,10 +169,7 @@ def test_what_the_user_typed_is_text(browser, tmp_path):
 
 
 def test_thirty_tokens_of_a_base_model_are_quick_to_open(browser, tmp_path):
-    """Six layers of eight heads, each head with its picture.
-
-    So has each layer's mean.
-    """
+    """Six layers of eight heads. Each head and each layer's mean has a picture."""
     text = " ".join(f"▁word{n}" for n in range(30))
     draw(made_up_attention(text, text, layers=6, heads=8), tmp_path / "page.html")
     browser.open((tmp_path / "page.html").as_uri())
@@ -183,9 +177,9 @@ def test_thirty_tokens_of_a_base_model_are_quick_to_open(browser, tmp_path):
 
 
 def places(browser: Browser, side: str) -> list[float]:
-    """The distance from the left at which each word begins.
+    """Return the distance from the left at which each word begins.
 
-    `side` is the one that looks ("from") or is looked at ("to").
+    `side` is "from" for the words that attend, or "to" for those that are attended to.
     """
     return browser.evaluate(
         f"[...document.querySelectorAll('#{side} > *')].map((word) => "

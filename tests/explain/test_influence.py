@@ -1,7 +1,4 @@
-"""The influence of words on a decision.
-
-The log-probabilities are computed by hand.
-"""
+"""The influence of words on a decision, with log-probabilities computed by hand."""
 
 from itertools import chain
 
@@ -30,7 +27,7 @@ SIE = Decision(SOURCE, TARGET, word=3, alternatives=("er", "es"))
 
 @pytest.fixture(scope="module")
 def translator() -> Translator:
-    """A model of random weights, whose pieces are words and parts of words."""
+    """A model with random weights, whose pieces are words or parts of words."""
     tokenizer = Tokenizer.train(TEXTS, 36, "bpe")
     size = tokenizer.vocab_size
     model = Transformer(size, size, num_layers=1, d_model=8, num_heads=2, d_ff=8)
@@ -42,7 +39,7 @@ def translator() -> Translator:
 def log_prob(
     translator: Translator, source: list[int], before: list[int], word: list[int]
 ) -> float:
-    """Sum log P of the pieces of a word, by one call of the model and NumPy."""
+    """Return the sum of log P over the pieces of a word, by one call of the model and NumPy."""
     ids = {
         "source": np.array([[*source, END_ID]]),
         "target": np.array([[START_ID, *before, *word]]),
@@ -53,7 +50,7 @@ def log_prob(
 
 @pytest.fixture(scope="module")
 def pieces(translator) -> dict[str, list[int]]:
-    """The pieces of every word, by encoding the word alone."""
+    """Return the pieces of each word, encoded separately."""
     encode = translator.tokenizers.source.encode
     found = {word: encode([word])[0] for text in TEXTS for word in text.split()}
     assert list(chain(*found.values())) == list(chain(*encode(TEXTS)))
@@ -62,7 +59,7 @@ def pieces(translator) -> dict[str, list[int]]:
 
 
 def by_hand(translator: Translator, pieces: dict, *hidden: str) -> float:
-    """The log-odds of "sie" against "er" and "es", with the pieces of some words unknown."""
+    """Return the log-odds of "sie" against "er" and "es", with some pieces hidden."""
 
     def row(words: str) -> list[int]:
         rows = [

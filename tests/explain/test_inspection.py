@@ -1,4 +1,4 @@
-"""The components of a run against Keras' own count and the paper's formula."""
+"""Compare the components of a run with Keras' count and the paper's formula."""
 
 import shutil
 
@@ -36,9 +36,9 @@ def test_no_weight_is_left_out_or_counted_twice(changes):
 
 
 def test_the_parts_are_those_of_the_paper():
-    """Section 3 counted by hand.
+    """Section 3, by hand.
 
-    Attention is four d x d matrices, a feed-forward two, all of them with biases.
+    Attention has four d x d matrices, a feed-forward two, all with biases.
     """
     d, d_ff, vocabulary = 16, 24, 11
     model = Transformer(vocabulary, vocabulary, **SIZES, tie_embeddings="all")

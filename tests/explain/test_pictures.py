@@ -1,4 +1,4 @@
-"""Pictures of attention against a reader's needs, and the verb that draws them."""
+"""Pictures of attention, and the command that draws them."""
 
 import re
 import sys
@@ -16,13 +16,13 @@ PNG_SIGNATURE, PNG_END = b"\x89PNG\r\n\x1a\n", b"IEND\xaeB`\x82"
 
 
 def svg_texts(path) -> list[str]:
-    """The texts of an SVG: matplotlib notes each in a comment beside its outlines."""
+    """Return the texts in an SVG. Matplotlib writes each as a comment beside its outlines."""
     xml.etree.ElementTree.parse(path)
     return re.findall(r"<!-- (.*?) -->", path.read_text(encoding="utf-8"))
 
 
 def of_words(maps: AttentionMaps) -> Attention:
-    """An attention of which each kind has these maps, between words of one piece."""
+    """Return an attention in which each kind has these maps, between words of one piece."""
     rows, columns = ([WORD_START + word for word in words] for words in (maps.rows, maps.columns))
     return Attention(*[maps._replace(rows=tuple(rows), columns=tuple(columns))] * 3)
 

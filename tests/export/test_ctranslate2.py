@@ -1,7 +1,4 @@
-"""The CTranslate2 export: another engine with the same weights.
-
-It finds the same translations and probabilities.
-"""
+"""The CTranslate2 export, another engine, finds the same translations and probabilities."""
 
 import importlib.util
 import itertools
@@ -63,9 +60,9 @@ print(json.dumps([result.log_probs for result in results]))
 
 
 def ask(program, *arguments, about):
-    """The answer of a Python program in a new process.
+    """Return the output of a Python program in a new process.
 
-    TensorFlow and CTranslate2 each bring their own threads; those that wait sleep.
+    TensorFlow and CTranslate2 each start their own threads. Waiting threads sleep.
     """
     command = [sys.executable, "-c", program, *map(str, arguments)]
     settings = os.environ | {"OMP_WAIT_POLICY": "passive"}
@@ -103,10 +100,7 @@ def test_the_command_line_translates_without_tensorflow(version, translator):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_shape_of_model_has_the_same_probabilities(shape, translator, tmp_path):
-    """All weights are random, biases and normalisations too.
-
-    So none can be forgotten or swapped.
-    """
+    """All weights are random, also biases and normalisations. None can be forgotten or swapped."""
     tokenizers = translator.tokenizers
     size, dice = tokenizers.source.vocab_size, np.random.default_rng(1)
     model = Transformer(size, size, **BASE | SHAPES[shape])

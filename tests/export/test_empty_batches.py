@@ -1,4 +1,4 @@
-"""The batch is free in every signature of a SavedModel: it may be 0."""
+"""Every signature of a SavedModel accepts batches of any size, including 0."""
 
 import numpy as np
 import pytest

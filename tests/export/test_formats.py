@@ -1,4 +1,4 @@
-"""The table of formats: names and options are checked before a run is opened."""
+"""Names and options of formats are checked before a run is opened."""
 
 import pytest
 

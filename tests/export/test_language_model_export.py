@@ -1,6 +1,6 @@
-"""The SavedModel of a language model, against the generator of its run.
+"""Compare the SavedModel of a language model with the run's generator.
 
-The export itself asks it in another process, by both loaders.
+The export compares it in another process, with both loaders.
 """
 
 import json
@@ -45,7 +45,7 @@ def answers(version, generator):
 
 
 def plain(values: tf.Tensor) -> list:
-    """Nested lists, with text in place of bytes."""
+    """Return nested lists, with bytes decoded."""
     if values.dtype == tf.string:
         return np.char.decode(values.numpy().astype(bytes)).tolist()
     return values.numpy().tolist()

@@ -1,7 +1,4 @@
-"""LiteRT files against the run they come from.
-
-They run in processes without TensorFlow, in batches, quantised and misused.
-"""
+"""Compare LiteRT files with their run: without TensorFlow, in batches, quantised and misused."""
 
 import importlib.util
 import itertools
@@ -58,7 +55,7 @@ def own(translator, beam_size):
 
 
 def translated(folder, beam_size=1, sentences=SENTENCES):
-    """The translations by the engine, which the light install has too."""
+    """Translate with the engine, as the light install does."""
     with open_engine(folder) as engine:
         return engine.translate(sentences, beam_size)
 
@@ -79,7 +76,7 @@ def test_a_sentence_translates_alone_as_in_a_batch(dynamic, translator):
 
 
 def test_the_sample_translates_as_the_run_does(dynamic, static, translator):
-    """export/on_device/sample.py, which shows the raw calls; it imports no tfformer."""
+    """export/on_device/sample.py shows the raw calls and does not import tfformer."""
     assert "tfformer" not in re.findall(r"^(?:import|from) (\w+)", SAMPLE.read_text(), re.MULTILINE)
     lines = "".join(sentence + "\n" for sentence in SENTENCES)
     for folder in (dynamic, static):
@@ -91,7 +88,7 @@ def test_the_sample_translates_as_the_run_does(dynamic, static, translator):
 
 
 def test_the_c_plus_plus_sample_translates_as_the_run_does(static, translator, tmp_path):
-    """export/on_device/native, with the library of LiteRT's Python package."""
+    """export/on_device/native, linked with the library in LiteRT's Python package."""
     if shutil.which("g++") is None or not Path("/usr/include/sentencepiece_processor.h").exists():
         pytest.skip("g++ and libsentencepiece-dev are not both installed")
     (library,) = Path(str(files("ai_edge_litert"))).glob("libLiteRt.so")

@@ -1,7 +1,4 @@
-"""Compacted LiteRT files compute the same.
-
-Equal parts of them are written once.
-"""
+"""Compacted LiteRT files compute the same results, and store equal tables once."""
 
 import copy
 
@@ -19,10 +16,7 @@ TABLE = np.random.default_rng(1).normal(size=(64, 32)).astype(np.float32)
 
 @pytest.fixture(scope="module")
 def converted(tmp_path_factory) -> bytes:
-    """A file with two signatures.
-
-    They differ in nothing but the width of x (width, 32).
-    """
+    """A file with two signatures that differ only in the width of x (width, 32)."""
 
     def over(width):
         def add(x):
@@ -45,7 +39,7 @@ def answer(file, signature, x) -> dict[str, np.ndarray]:
 
 @pytest.fixture
 def two_widths(converted):
-    """The model of that file, to be changed."""
+    """The model in that file, to be changed."""
     return flatbuffer_utils.convert_bytearray_to_object(bytearray(converted))
 
 
@@ -64,9 +58,9 @@ def test_a_compact_file_computes_the_same_of_smaller_constants(two_widths, tmp_p
 
 
 def test_a_buffer_of_several_shapes_and_types_stays_apart(two_widths, tmp_path):
-    """One buffer of zeros, as (40, 32), (1280,) and whole numbers, two of them outputs.
+    """One buffer of zeros as (40, 32), (1280,) and integers; two of the tensors are outputs.
 
-    Each is filled in with its own shape and type, or stays.
+    Each is filled in with the right shape and type, or left as a constant.
     """
     signature = next(one for one in two_widths.signatureDefs if one.signatureKey == b"add_64")
     graph = two_widths.subgraphs[signature.subgraphIndex]
@@ -97,10 +91,7 @@ def test_a_buffer_of_several_shapes_and_types_stays_apart(two_widths, tmp_path):
 
 
 def test_equal_tables_are_written_once(two_widths):
-    """A file with the same graph twice has each table once.
-
-    The tables are its tensors and operators.
-    """
+    """A file with the same graph twice stores each tensor and operator once."""
     two_widths.subgraphs[1] = copy.deepcopy(two_widths.subgraphs[0])
     passes.compact(two_widths)
     file = schema.Model.GetRootAs(flatbuffer_utils.convert_object_to_bytearray(two_widths))

@@ -1,4 +1,4 @@
-"""The page in the browser protects the words that the server protects."""
+"""The page in the browser protects the same words as the server."""
 
 import json
 import random
@@ -29,9 +29,10 @@ process.stdout.write(JSON.stringify(found));
 
 
 def page(rows: list[tuple[str, ...]]) -> list[list]:
-    """What the page's program makes of sentences and their translations.
+    """Return the output of the page's program for sentences and their translations.
 
-    A row is a sentence, the translation with placeholders, and maybe the sentence's own.
+    A row contains a sentence, its translation with placeholders, and optionally the translation
+    without them.
     """
     if not (node := shutil.which("node")):
         pytest.skip("node is not installed")
@@ -46,13 +47,13 @@ def page(rows: list[tuple[str, ...]]) -> list[list]:
 
 
 def test_the_pages_pattern_is_written_from_the_servers():
-    """Otherwise: scripts/page_pattern.py > export/on_device/web/src/protected_words.js."""
+    """If this fails, run scripts/page_pattern.py > export/on_device/web/src/protected_words.js."""
     written = (SOURCES / "src" / "protected_words.js").read_text(encoding="utf-8")
     assert json.dumps(javascript(protected_words().pattern)) in written
 
 
 def made_up(dice: random.Random) -> str:
-    """Protected and ordinary words, with and without spaces between them."""
+    """Join protected and ordinary words, with or without spaces between them."""
     words = [
         *dice.sample(EXAMPLES, 6),
         *dice.choices(("the", "dog", "1,000", "ß", "犬", "5 km"), k=6),
@@ -106,7 +107,10 @@ def test_the_page_ends_a_sentence_with_its_line_and_keeps_what_cannot_be_seen():
 
 
 def test_the_page_divides_no_word_that_stays():
-    """The segmenter ends a sentence behind any question mark; long ones are cut at colons."""
+    """The segmenter ends a sentence after any question mark.
+
+    Long sentences are divided at colons.
+    """
     address = "https://a.de/x?b=1:2,3"
     text = f"See {address} today.\t{{a.b? C}} is not. {address}\n- {{a.B}} sleeps."
     (found,) = page([(text, "")])

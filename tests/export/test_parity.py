@@ -1,4 +1,4 @@
-"""Another text, another score or a process without an answer is enough to refuse an artifact."""
+"""One different text, one different score or a process without an answer refuses an artifact."""
 
 import math
 import sys
@@ -12,13 +12,13 @@ OWN = [("a", -2.0), ("b", -0.5)]
 
 
 def measured(found):
-    """The measurements of an artefact whose greedy search finds these texts."""
+    """Return the measurements of an artifact whose greedy search finds these texts."""
     question = parity.Question("greedy", 1, "serving_default", [], dict, OWN)
     return {"greedy": parity.compared(question, found)}
 
 
 def test_equal_texts_with_nearly_equal_scores_pass():
-    """A score of -2 may be 0.002 off, one of -0.5 half of that."""
+    """A score of -2 may differ by 0.002, a score of -0.5 by half as much."""
     parity.check(measured([("a", -2.001), ("b", -0.5005)]))
 
 
@@ -42,7 +42,7 @@ def test_one_other_text_or_score_is_refused(found, identical, difference):
 
 
 def test_of_several_loaders_the_worst_counts(monkeypatch):
-    """The first has a text less, the second a score that is further away."""
+    """The first loader lacks a text; the second has a score that differs more."""
     loaders = [[("a", -2.0), ("x", -0.5)], [("a", -2.0), ("b", -0.7)]]
     monkeypatch.setattr(parity, "ask", lambda folder, requests: [[one] for one in loaders])
     question = parity.Question("greedy", 1, "serving_default", [{}], list, OWN)

@@ -1,7 +1,4 @@
-"""Exports against the run they come from.
-
-They run in new processes, in C++, in any order and batch, with hostile text.
-"""
+"""Compare exports with their run: in new processes, in C++, in any batch, with hostile text."""
 
 import hashlib
 import io
@@ -81,7 +78,7 @@ def version(saved_model_export):
 
 @pytest.fixture(scope="module")
 def answers(version, translator):
-    """The answers of a new process to everything asked below.
+    """The answers of a new process to all questions below.
 
     The process has not imported tfformer.
     """
@@ -131,7 +128,7 @@ def answers(version, translator):
 
 
 def own(translator, beam_size):
-    """The run's own best translations of the sentences."""
+    """The run's best translations of the sentences."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return [best for best, *_ in translator.n_best(SENTENCES, beam_size)]
@@ -247,7 +244,7 @@ def test_text_beyond_what_the_model_takes_is_cut_as_the_run_cuts_it(answers, tra
 
 
 def test_cpp_loader_translates_the_same(version, translator, cpp_loader):
-    """The loader of TensorFlow Serving, compiled against the installed wheel."""
+    """TensorFlow Serving's loader, compiled against the installed wheel."""
     sentences = [sentence for sentence in SENTENCES if "\0" not in sentence]
 
     with warnings.catch_warnings():
@@ -261,7 +258,7 @@ def test_cpp_loader_translates_the_same(version, translator, cpp_loader):
 
 
 def test_the_check_refuses_what_the_cpp_loader_refuses(translator, tmp_path):
-    """A tf.Module that holds a Keras model loads in TensorFlow 2, and nowhere else."""
+    """A tf.Module that contains a Keras model can be loaded only by TensorFlow 2."""
     module = tf.Module()
     module.model = translator.model
     signature = tf.function(
@@ -334,7 +331,7 @@ def test_the_model_card_says_what_the_manifest_does(version):
 
 
 def test_only_examples_that_the_model_gets_right_are_offered():
-    """A page of a run that learned another text must not offer nonsense."""
+    """The page of a run that learned other text must not offer nonsense."""
     answers = {"Good morning.": "Guten Morgen.", "Thank you.": "Löffel luden."}
     scripted = SimpleNamespace(
         encode=lambda sentences: sentences,
@@ -353,7 +350,7 @@ def test_the_phrasebooks_short_examples_are_in_its_text():
 
 
 class NextVersion(NamedTuple):
-    """An export without text into a folder in which another process was killed."""
+    """An export without text into a folder in which another export was killed."""
 
     path: Path
     others: dict[Path, bytes | None]  # what was there before both
@@ -391,7 +388,7 @@ def contents(folder):
 
 
 def test_each_step_is_a_line_with_its_seconds(next_version, tiny_run):
-    """The lines of a person's terminal; a caller that gives no stream gets none."""
+    """A user's terminal shows these lines; without a stream, no line is written."""
     expected = [
         f"loading {tiny_run}",
         "writing the SavedModel",
@@ -403,9 +400,9 @@ def test_each_step_is_a_line_with_its_seconds(next_version, tiny_run):
 
 
 def test_the_leavings_of_a_killed_export_are_cleared_by_the_next(next_version):
-    """The export was killed while it read back.
+    """The export was killed while it read its artifact back.
 
-    The folder it wrote stayed, and the next start removes it and says so.
+    Its folder remained. The next export removes it and reports this.
     """
     cleared = f"cleared {next_version.left}, which a killed process had left"
     (warning,) = next_version.warnings
@@ -469,9 +466,9 @@ def test_signatures_have_the_batch_first_and_nothing_else_fixed(version, transla
 
 
 def test_the_warm_up_requests_are_such_as_tensorflow_serving_reads_and_can_be_run(version):
-    """The requests are parsed by tensorflow-serving-api itself.
+    """tensorflow-serving-api parses the requests.
 
-    One that fails would keep the server from loading the model.
+    A failing request would prevent the server from loading the model.
     """
     path = version / "assets.extra" / "tf_serving_warmup_requests"
     signatures = tf.saved_model.load(str(version)).signatures
@@ -516,7 +513,7 @@ def test_two_bytes_a_weight_are_measured_and_half_the_size(tiny_run, version, tm
 
 @pytest.mark.nightly
 def test_float16_begins_with_the_token_of_a_language(tmp_path):
-    """The logit of -1e9 is infinite in float16: no beam may begin otherwise for that."""
+    """A logit of -1e9 is infinite in float16; every beam must still begin with the token."""
     run = import_model(checkpoint("M2M", tmp_path), tmp_path / "run", **languages("M2M"))
     version = export_model(run, tmp_path / "models", dtype="float16", max_length=48)
     for measured in json.loads((version / "manifest.json").read_text())["parity"].values():
@@ -568,7 +565,7 @@ def test_settings_are_checked_before_anything_is_written(tiny_run, tmp_path, arg
 
 
 def command_line(capsys, *arguments):
-    """The exit code, and the lines on standard error that are no step of the export."""
+    """Return the exit code, and the lines on standard error that are not steps of the export."""
     code = main(["export", *map(str, arguments)])
     lines = capsys.readouterr().err.splitlines(keepends=True)
     return code, "".join(line for line in lines if " ... " not in line)

@@ -1,4 +1,4 @@
-"""A SavedModel whose source and target have a vocabulary each, in every loader that users have."""
+"""A SavedModel with separate vocabularies for source and target, in every loader."""
 
 import itertools
 import json

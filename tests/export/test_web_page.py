@@ -1,7 +1,4 @@
-"""The page in a real browser, and the needs of its build.
-
-Its tokens are those of Python's LiteRT, offline once loaded.
-"""
+"""The page in a real browser, also offline, returns the tokens of LiteRT in Python."""
 
 import functools
 import itertools
@@ -46,7 +43,7 @@ def page(programs, exported_page):
 
 
 def ids_in_python(page, sentences):
-    """The ids of greedy translations by the page's own file, each with its end token."""
+    """Return greedy translations of the page's LiteRT file, as ids with the end token."""
     with open_engine(page / "model", threads=1) as engine:
         search = IdSearch(page / "model" / "model.tflite", engine.manifest)
         rows = engine.tokenizers.source.encode(sentences)
@@ -88,7 +85,10 @@ def test_the_browser_gives_the_tokens_of_python(page, translator):
 
 @pytest.mark.slow
 def test_the_browser_cuts_as_python_but_for_equally_likely_cuts(page):
-    """Its SentencePiece is older; ids that differ are those of a cut as likely as Python's."""
+    """The browser's SentencePiece is older.
+
+    Where ids differ, both segmentations have the same probability.
+    """
     dice = random.Random(11)
     model = page / "model" / "tokenizer.model"
     processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
@@ -115,19 +115,19 @@ def test_of_int8_the_browser_gives_the_tokens_of_python_but_for_near_ties(
 
 
 def other_letters(path):
-    """A foreign file of the same size."""
+    """Return a different file of the same size."""
     path.write_bytes(path.read_bytes()[::-1])
 
 
 def other_limit(path):
-    """A manifest with a setting that somebody has changed."""
+    """Return a manifest with one changed setting."""
     manifest = json.loads(path.read_text())
     manifest["decoding"]["max_length"] -= 1
     path.write_text(json.dumps(manifest))
 
 
 def test_the_page_has_the_text_of_which_a_manifest_has_the_digest():
-    """Numbers and escapes stay as Python writes them; the order and spaces of the file are free."""
+    """Numbers and escapes are written as in Python. The file's order and spaces do not matter."""
     if not PROGRAMS["node"]:
         pytest.skip("node is not installed")
     manifest = {
@@ -234,7 +234,7 @@ class QuietHandler(SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def served_page(page, tmp_path):
-    """A copy of the page's folder, and the address at which it is served."""
+    """Serve a copy of the page's folder; yield the folder and the address."""
     folder = Path(shutil.copytree(page, tmp_path / "served"))
     with ThreadingHTTPServer(
         ("127.0.0.1", 0), functools.partial(QuietHandler, directory=folder)
@@ -292,9 +292,9 @@ def test_a_damaged_file_that_was_kept_is_asked_for_again(browser, served_page):
 
 @pytest.mark.slow
 def test_a_new_export_takes_the_place_of_the_one_before(browser, served_page):
-    """The visit that finds it still has the page before, whole.
+    """The first visit after the export shows the complete old page.
 
-    The next one has the new page, and nothing else.
+    The next visit shows the new one.
     """
     folder, address = served_page
     index, worker, version = (

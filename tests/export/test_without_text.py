@@ -1,4 +1,4 @@
-"""Without TensorFlow Text, which has no release for each TensorFlow, ids are exported."""
+"""Without TensorFlow Text, which is not released for every TensorFlow, only ids are exported."""
 
 import json
 import sys

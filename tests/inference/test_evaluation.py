@@ -1,4 +1,4 @@
-"""BLEU by the tokenizer of the target's language."""
+"""BLEU with the tokenizer of the target language."""
 
 from urllib.error import URLError
 

@@ -1,7 +1,4 @@
-"""A small trained language model over strings.
-
-It tells how probable a text is, and how it goes on.
-"""
+"""A small trained language model: the probability of a text, and its continuation."""
 
 import json
 import math
@@ -24,10 +21,7 @@ def lines(counting_run) -> list[str]:
 
 
 def stepwise(generator, ids, first=0):
-    """log p of the tokens from `first` on.
-
-    Every prefix is recomputed without a cache; the softmax is NumPy's.
-    """
+    """Return log p of the tokens from `first` on, recomputed for every prefix without a cache."""
     total = 0.0
     for t in range(first, len(ids)):
         total += log_softmax(generator.model(np.array([[START_ID, *ids[:t]]]))[0, -1])[ids[t]]
@@ -35,10 +29,7 @@ def stepwise(generator, ids, first=0):
 
 
 def test_training_reaches_the_bits_per_byte_of_the_language(counting_run, generator, lines):
-    """24 lines are equally likely.
-
-    No model of them takes less than log2(24) bits a line.
-    """
+    """24 lines are equally likely, so any model needs at least log2(24) bits per line."""
     history = Run.open(counting_run).history()
     size = (counting_run.parent / "valid.txt").stat().st_size
     least = len(lines) * math.log2(24) / size
@@ -61,7 +52,7 @@ def test_log_prob_is_the_sum_over_the_pieces_and_the_end_in_any_batch(generator,
 
 
 def test_bits_per_byte_are_those_of_the_file(generator):
-    """Two lines of 7 and 10 bytes, one of which is no ASCII."""
+    """Two lines of 7 and 10 bytes; the second contains a character outside ASCII."""
     lines = ["one two", "nine tén"]
     nats = -sum(generator.log_prob(lines))
     assert generator.bits_per_byte(lines) == pytest.approx(nats / math.log(2) / (8 + 10))

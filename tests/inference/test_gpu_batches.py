@@ -1,4 +1,4 @@
-"""On a GPU batches are chosen by tokens, with the same translations."""
+"""On a GPU, batches are limited by tokens, with the same translations."""
 
 import itertools
 

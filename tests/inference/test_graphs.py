@@ -1,7 +1,4 @@
-"""Ids in, ids out, on models that have learned nothing.
-
-The ids are recomputed in NumPy without a cache.
-"""
+"""Graphs over ids, for untrained models. NumPy recomputes the ids without a cache."""
 
 import numpy as np
 import pytest
@@ -33,7 +30,7 @@ def padded(rows, width=None):
 
 
 def found_rows(hypotheses):
-    """The best sequence of each sentence, without its padding, and its score."""
+    """Return the best sequence of each sentence, without padding, and its score."""
     best = zip(
         hypotheses.ids[:, 0].numpy(),
         hypotheses.lengths[:, 0].numpy(),
@@ -44,7 +41,7 @@ def found_rows(hypotheses):
 
 
 def uncached_greedy(model, source, most):
-    """The likeliest token at each step, with the whole target computed anew each time."""
+    """Search greedily and recompute the whole target at each step."""
     target, score = [START_ID], 0.0
     while len(target) <= most and target[-1] != END_ID:
         inputs = {"source": np.array([source]), "target": np.array([target])}
@@ -85,7 +82,7 @@ def test_a_translation_is_the_same_alone_in_a_batch_and_with_extra_padding(model
 def test_a_long_translation_is_the_same_by_a_cache_that_grows(model, beam_size):
     """A growing cache has 16 positions, then 32, then 64.
 
-    A source of fixed width has a cache with room for all. Where no token ends it, a translation
+    A source of fixed width has a cache for the maximum length. If no token ends it, a translation
     has 50 tokens more than its source.
     """
     source = padded([[5, 6, 7, END_ID], [8, END_ID]])
@@ -104,7 +101,7 @@ def test_a_long_translation_is_the_same_by_a_cache_that_grows(model, beam_size):
 
 
 def marian_limit(width, factor):
-    """The steps of Marian's loop where no hypothesis ends: translator/beam_search.cpp."""
+    """Return the steps of Marian's loop if no hypothesis ends, see translator/beam_search.cpp."""
     history_size = 1  # the start's hypothesis
     while history_size < np.float32(factor) * np.float32(width):
         history_size += 1
@@ -122,7 +119,7 @@ def test_the_limit_of_a_length_is_that_of_marians_loop(factor, extra):
 @pytest.mark.parametrize("search", ["greedy", "beam", "sample"])
 @pytest.mark.parametrize("width", [None, 4])
 def test_every_search_stops_at_the_limit_of_each_source(model, monkeypatch, search, width):
-    """No token ends a translation; the sources have 4 tokens, 2 and none."""
+    """No token ends a translation; the sources have 4, 2 and 0 tokens."""
     monkeypatch.setattr(model, "logits", lambda hidden: model_logits(hidden) + never_end)
     model_logits, never_end = type(model).logits.__get__(model), -1e4 * tf.one_hot(END_ID, 13)
     monkeypatch.setattr(model, "dialect", Dialect(max_length_factor=1.5, extra_length=0))
@@ -139,7 +136,7 @@ def test_every_search_stops_at_the_limit_of_each_source(model, monkeypatch, sear
 
 
 def test_continuing_equals_recomputing_every_prefix(language_model):
-    """The greatest length counts the whole sequence."""
+    """The maximum length applies to the whole sequence."""
     prefixes = [[START_ID, 7, 5], [START_ID], [START_ID, 4, 4, 9, 10]]
     lengths = tf.constant([3, 1, 5])
     hypotheses = graphs.continue_prefixes(
@@ -167,10 +164,7 @@ def test_the_logits_function_decides(model):
 
 
 def transposed(model):
-    """Logits by a copy (D, V) of the output matrix.
-
-    The exporter of a SavedModel makes such a copy.
-    """
+    """Return logits computed from a copy (D, V) of the output matrix, as in a SavedModel."""
     kernel = tf.transpose(model.output_embedding.embeddings)
     return lambda hidden: model.add_output_bias(hidden @ kernel)
 

@@ -1,4 +1,4 @@
-"""Translators made of keras-hub's models, beside keras-hub itself."""
+"""Compare translators made from keras-hub's models with keras-hub."""
 
 import sys
 from pathlib import Path
@@ -28,13 +28,13 @@ FAMILIES = {"t5": t5, "bart": bart}
 
 @pytest.fixture(scope="module", params=FAMILIES)
 def pair(request):
-    """A model of keras-hub, and its translator."""
+    """A keras-hub model, and its translator."""
     lm = FAMILIES[request.param]()
     return lm, tfformer.from_keras_hub(lm, beam_size=3, max_length=LENGTH)
 
 
 def searched(translator, sentences: list[str], beam_size: int) -> Hypotheses:
-    """The hypotheses in one batch, by the graph that `translate` uses."""
+    """Return the hypotheses of one batch, found by the graph that `translate` uses."""
     graph = translator._graph(
         translate_ids,
         decoding=translator.decoding.replace(beam_size=beam_size),
@@ -121,7 +121,7 @@ def test_the_name_of_a_special_token_is_text(pair):
 
 @pytest.mark.nightly
 def test_the_example_of_the_page_writes_artifacts_that_take_text(tmp_path, monkeypatch):
-    """With a small model in place of the one that it downloads."""
+    """A small model replaces the one that the example downloads."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(keras_hub.models.Seq2SeqLM, "from_preset", lambda name: t5())
     names = {}

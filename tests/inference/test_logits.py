@@ -1,4 +1,4 @@
-"""Operations on logits against sorted rows, and rules on translations against lists of tokens."""
+"""Compare operations on logits with sorted rows, and rules with lists of tokens."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ from tfformer.inference.logits import (
 @pytest.mark.parametrize("vocab_size", [5, 64, 200, 640, 1000])
 @pytest.mark.parametrize("distinct", [3, 10**6])
 def test_the_largest_logits_by_blocks_are_those_of_a_sorted_row(vocab_size, distinct):
-    """With three distinct values most are equal, and of equals the first counts."""
+    """With three distinct values, most logits are equal; among equal logits, the first wins."""
     logits = np.random.default_rng(vocab_size).integers(0, distinct, (50, vocab_size))
     values, ids = top_k(tf.constant(logits, tf.float32), 5)
     expected = np.argsort(-logits, axis=1, kind="stable")[:, :5]
@@ -31,7 +31,7 @@ def test_the_largest_logits_by_blocks_are_those_of_a_sorted_row(vocab_size, dist
 
 
 def test_of_equal_logits_in_two_blocks_the_first_comes_first():
-    """Although the block of the second has a larger logit too."""
+    """The block of the second logit also contains a larger logit."""
     logits = np.zeros((1, 640), np.float32)
     logits[0, [600, 601, 3]] = [7, 5, 5]
     np.testing.assert_array_equal(top_k(tf.constant(logits), 3)[1], [[600, 3, 601]])
@@ -62,7 +62,7 @@ def test_a_token_that_is_left_out_has_the_lowest_logit_and_the_others_their_own(
 
 
 def of_likelier_tokens(row):
-    """For each token the probability of all likelier ones together."""
+    """Return, for each token, the total probability of all more likely tokens."""
     return [row[row > probability].sum() for probability in row]
 
 
@@ -86,7 +86,7 @@ def test_top_k_and_top_p_keep_exactly_the_expected_logits_of_every_row():
 
 @st.composite
 def written(draw):
-    """Logits (R, 4), ids (R, L) and the number of tokens; what is behind these is rubbish."""
+    """Return logits (R, 4), ids (R, L) and the number of tokens; later ids are arbitrary."""
     rows, length = draw(st.integers(1, 3)), draw(st.integers(1, 8))
     dice = np.random.default_rng(draw(st.integers(0, 999)))
     logits = dice.normal(size=(rows, 4)).astype(np.float32)

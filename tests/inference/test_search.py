@@ -1,7 +1,4 @@
-"""Searches over scripted tables of logits.
-
-They are compared with enumerating every sequence, and with a search in plain Python.
-"""
+"""Compare searches over scripted logits with brute force and with a search in plain Python."""
 
 import itertools
 from functools import partial
@@ -20,9 +17,9 @@ ALPHAS = [0.0, 0.6, 1.0]
 class Tree:
     """Random logits for every prefix of every sentence.
 
-    They are `logits[sentence, node]`, nodes numbered like a heap. Its state is the sentence and the
-    node that each row has come to, so a row that is given another row's state goes on with the
-    wrong logits.
+    They are `logits[sentence, node]`, with nodes numbered like a heap. The state contains the
+    sentence and the current node of each row, so a row that gets another row's state continues with
+    the wrong logits.
     """
 
     def __init__(self, sentences, vocab_size, depth, seed=0, scale=1.5):
@@ -56,10 +53,9 @@ class Tree:
         return sum(self.log_probs(sentence, ids[:n])[token] for n, token in enumerate(ids))
 
     def every_hypothesis(self, sentence, limit):
-        """Every hypothesis of a sentence.
+        """Return all hypotheses of a sentence.
 
-        These are all sequences that end with the end token, or are as long as the limit and have it
-        nowhere before.
+        These are all sequences that end with the end token, or that reach the limit without it.
         """
         for length in range(1, limit + 1):
             for ids in itertools.product(range(self.vocab_size), repeat=length):
@@ -79,7 +75,7 @@ def penalty(length, alpha):
 
 
 def n_best(found, sentence):
-    """The hypotheses of a sentence as [(ids, score)], without the empty places."""
+    """Return the hypotheses of a sentence as [(ids, score)], without empty slots."""
     ids, lengths, scores = (np.asarray(tensor)[sentence] for tensor in found)
     return [
         (row[:n].tolist(), float(s))
@@ -96,7 +92,10 @@ def assert_same_n_best(actual, expected):
 
 
 def scripted(rows):
-    """Step function whose likeliest tokens at step 0, 1, ... are those of the rows."""
+    """Return a step function whose most likely tokens at step 0, 1, ..
+
+    are the elements of the rows.
+    """
     table = tf.one_hot(rows, 6, on_value=5.0, off_value=0.0)
 
     def step_fn(ids, step, state):
@@ -168,7 +167,7 @@ INTEGERS = [np.int64, np.int32, np.uint8]
 @pytest.mark.parametrize("kind", INTEGERS)
 @pytest.mark.parametrize("as_tensor", [False, True])
 def test_limits_may_be_integers_of_any_type(kind, as_tensor):
-    """Each search finds the same as brute force: one beam, or all of them, of a small tree."""
+    """On a small tree, one beam or all beams find the result of brute force."""
     tree = Tree(sentences=3, vocab_size=4, depth=3, seed=5)
     limits = np.array([3, 1, 2], kind)
     given = tf.constant(limits) if as_tensor else limits
@@ -267,10 +266,7 @@ def test_an_alpha_may_be_a_tensor_of_a_graph():
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_beam_search_finds_the_brute_force_best_on_a_four_token_vocabulary(alpha):
-    """40 beams hold all 27 unfinished prefixes of three tokens.
-
-    So nothing may be lost.
-    """
+    """40 beams hold all 27 unfinished prefixes of three tokens, so none may be lost."""
     limits = [4, 3, 1, 4, 2]
     tree = Tree(sentences=5, vocab_size=4, depth=4, seed=3)
     found = tree.search(range(5), limits, 40, alpha)
@@ -289,7 +285,7 @@ def test_the_other_form_of_the_length_penalty_divides_by_the_length():
 
 
 def short_or_long(ids, step, state):
-    """Logits of two beams: the end has 0.4 at step 0, and 0.6 after a token of 0.6."""
+    """Return logits for two beams: the end has 0.4 at step 0, and 0.6 after a token with 0.6."""
     table = tf.math.log([[1e-9, 1e-9, 1e-9, 0.4, 0.6], [1e-9, 1e-9, 1e-9, 0.6, 0.4]])
     return tf.tile(table[step][tf.newaxis], [2, 1]), state
 
@@ -337,7 +333,7 @@ def python_beam_search(
     early_stopping=True,
     suppressed=None,
 ):
-    """The search for one sentence with lists and `sorted` alone."""
+    """Search for one sentence with only lists and `sorted`."""
     alive, found = [([], 0.0)], []
     for length in range(1, limit + 1):
         longer = [
@@ -397,7 +393,7 @@ def test_beam_size_1_is_greedy(alpha, suppressed):
 
 
 def test_a_score_counts_a_suppressed_token_that_is_as_good_as_certain():
-    """The softmax of all others is 0 in float32, and their log-probability -200."""
+    """The softmax of all other tokens is 0 in float32, and their log-probability is -200."""
     certain = 4
 
     def step_fn(ids, step, state):
@@ -427,10 +423,7 @@ def test_a_sentence_is_the_same_alone_in_a_batch_in_any_order_and_beside_longer_
 
 
 def test_places_that_no_sequence_fills_are_marked_empty():
-    """Three tokens besides the end.
-
-    One step has 4 sequences, two steps have 1 + 3 * 4.
-    """
+    """With three tokens besides the end, there are 4 sequences of one step and 1 + 3 * 4 of two."""
     tree = Tree(sentences=2, vocab_size=4, depth=2)
     found = tree.search([0, 1], [1, 2], beam_size=20)
     for sentence, places in enumerate((4, 13)):
@@ -441,7 +434,7 @@ def test_places_that_no_sequence_fills_are_marked_empty():
 
 
 def rounds_of(beam_size):
-    """Rounds of a tree's state with a list of places, of which each step takes one."""
+    """Return the search in rounds over a tree, with a list of slots of which each step uses one."""
 
     def kept(state, sentences):
         rows = sentences[:, tf.newaxis] * beam_size + tf.range(beam_size)
@@ -455,7 +448,7 @@ def rounds_of(beam_size):
 
 
 def searched_in_rounds(tree, sentences, limits, beam_size):
-    """The hypotheses, and the places and rows of each step."""
+    """Return the hypotheses, and the slots and rows of each step."""
     seen = []
 
     def step_fn(ids, step, state):
@@ -489,7 +482,7 @@ def test_what_is_found_in_rounds_is_found_in_one(beam_size):
 
 @pytest.mark.parametrize("beam_size", [1, 2])
 def test_a_state_grows_where_the_next_step_would_not_fit(beam_size):
-    """It has 2 places at first, then 4 and 8, whichever sentences have left before."""
+    """It has 2 slots at first, then 4 and 8, whichever sentences have finished."""
     tree = Tree(sentences=4, vocab_size=6, depth=6, seed=3)
     _, seen = searched_in_rounds(tree, [0, 1, 2, 3], [6, 5, 1, 2], beam_size)
     places = [places for places, _ in seen]
@@ -507,7 +500,7 @@ def test_less_than_half_of_the_rows_of_a_step_are_finished():
 
 @pytest.mark.parametrize("beam_size", [1, 2])
 def test_the_length_of_the_ids_is_a_limit_too(beam_size):
-    """Of sentences that never end, one may have more tokens than fit."""
+    """Sentences that never end could have more tokens than fit."""
 
     def endless(ids, step, state):
         return tf.repeat([[0.0, 0.0, 0.0, -9.0, 2.0, 1.0]], len(ids), axis=0), state
@@ -582,7 +575,7 @@ def draw(rows=ROWS, length=1, seed=1, **settings):
 
 
 def chi_square(tokens, expected):
-    """Pearson's statistic of the token counts; a token that cannot occur must not."""
+    """Return Pearson's statistic of token counts; a token with probability 0 must not occur."""
     counts = np.bincount(np.asarray(tokens).ravel(), minlength=len(expected))
     assert not counts[expected == 0].any()
     counts, expected = counts[expected > 0], expected[expected > 0] * counts.sum()
@@ -598,7 +591,7 @@ def test_same_seed_same_tokens_and_another_seed_others():
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
 def test_frequencies_are_the_softmax_of_logits_over_temperature(temperature):
-    """30 is passed by chance once in 70,000 times at five degrees of freedom."""
+    """At five degrees of freedom, chance exceeds 30 once in 70,000 times."""
     assert chi_square(draw(temperature=temperature).ids, distribution(LOGITS / temperature)) < 30
 
 
@@ -678,10 +671,7 @@ def test_sampling_keeps_each_sentences_limit_and_stops_at_the_end_token():
 
 
 def uniform_draws(steps, seed, batch):
-    """Draws of 100 rows from five equally likely tokens (100, steps).
-
-    None of these tokens ends a row.
-    """
+    """Draw 100 rows from five equally likely tokens (100, steps); no token ends a row."""
 
     def step_fn(ids, step, state):
         return tf.where(tf.range(6) == END_ID, -1e9, tf.zeros([tf.shape(ids)[0], 6])), state
@@ -691,14 +681,14 @@ def uniform_draws(steps, seed, batch):
 
 
 def test_batches_of_one_seed_draw_as_differently_as_other_seeds_do():
-    """Of independent draws from five tokens a fifth agree."""
+    """A fifth of independent draws from five tokens are equal."""
     drawn = [uniform_draws(20, seed, batch) for seed in (1, 2, 65) for batch in (0, 1, 64)]
     for one, other in itertools.combinations(drawn, 2):
         assert np.mean(one == other) == pytest.approx(1 / 5, abs=0.05)
 
 
 def test_no_step_of_a_batch_draws_as_a_later_step_of_the_one_before():
-    """Nor does the same row of the next batch repeat one a few steps on."""
+    """The same row of the next batch also does not repeat an earlier row some steps later."""
     one, other = (uniform_draws(20, 1, batch) for batch in (0, 1))
     for shift in range(1, 10):
         assert np.mean(one[:, shift:] == other[:, :-shift]) == pytest.approx(1 / 5, abs=0.06)
@@ -709,7 +699,7 @@ def test_the_first_batch_draws_as_a_single_one():
 
 
 def draw_of_one_batch():
-    """Gumbel-max by hand, from the numbers of the pairs (seed, step)."""
+    """Draw by Gumbel-max from the random numbers of the pairs (seed, step)."""
     logits = np.where(np.arange(6) == END_ID, -1e9, 0.0)
     rows = []
     for step in range(5):

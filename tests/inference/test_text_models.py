@@ -1,4 +1,4 @@
-"""Every kind of model over strings: loaded, measured, saved."""
+"""Every kind of model over strings can be loaded, measured and saved."""
 
 import typing
 

@@ -1,4 +1,4 @@
-"""Strings in, strings out, on a small trained run."""
+"""Translate strings with a small trained run."""
 
 import math
 import shutil
@@ -44,7 +44,7 @@ def test_a_translation_is_the_same_alone_in_a_batch_and_in_another_order(
 
 
 def test_the_score_is_the_log_probability_of_the_text_under_teacher_forcing(translator, sentences):
-    """Recomputed without cache or search: the whole target at once, softmax in NumPy."""
+    """Recomputed without cache and search: the whole target at once, with the softmax in NumPy."""
     checked = 0
     for sentence, [best] in zip(sentences, translator.n_best(sentences, beam_size=1), strict=True):
         source = translator.tokenizers.source.encode([sentence])[0] + [END_ID]
@@ -63,9 +63,9 @@ def test_the_score_is_the_log_probability_of_the_text_under_teacher_forcing(tran
 
 
 def numpy_log_probs(translator, source: str, target: str) -> np.ndarray:
-    """log p of each target token and the end token.
+    """Return log p of each target token and the end token.
 
-    The pair is alone, the whole target at once, the softmax NumPy's.
+    The softmax of a single pair is NumPy's.
     """
     source_ids = [*translator.tokenizers.source.encode([source])[0], END_ID]
     target_ids = [*translator.tokenizers.target.encode([target])[0], END_ID]
@@ -221,7 +221,7 @@ LONG = "a b c d e f g h a b c d"
 
 @pytest.fixture(scope="module")
 def untrained() -> Translator:
-    """Takes 7 tokens of a sentence."""
+    """A translator that reads up to 7 tokens of a sentence."""
     return untrained_translator(max_length=8)
 
 
@@ -273,9 +273,9 @@ def test_a_batch_has_a_whole_number_of_sentences(translator, verb, batch_size):
 
 
 def test_no_batch_of_one_seed_draws_the_numbers_of_another_seed(untrained):
-    """64 equal sentences a batch, two batches a seed.
+    """64 equal sentences per batch, two batches per seed.
 
-    The second batch must not draw like the first batch of seed + 64.
+    The second batch must not equal the first batch of seed + 64.
     """
     drawn = untrained.sample(["a b c"] * 128, seed=1, temperature=2.0)
     assert drawn[:64] == untrained.sample(["a b c"] * 64, seed=1, temperature=2.0)

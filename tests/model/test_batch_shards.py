@@ -1,7 +1,4 @@
-"""A batch that is learned in shards.
-
-Its losses, weights and metrics are those of the same batch learned whole.
-"""
+"""A batch trained in shards has the losses, weights and metrics of the whole batch."""
 
 import keras
 import numpy as np
@@ -23,10 +20,7 @@ def language_model() -> ShardedModel:
 
 
 def batch(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Target, labels and weights of rows of different lengths.
-
-    Their shards hold different numbers of tokens.
-    """
+    """Return target, labels and weights. The shards' rows differ in their numbers of tokens."""
     random = np.random.default_rng(seed)
     labels = random.integers(4, 19, size=(rows, 7)).astype(np.int32)
     labels[np.arange(7) >= random.integers(2, 8, size=(rows, 1))] = 0
@@ -37,7 +31,7 @@ def batch(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def trained(make, rows: int, shards: int) -> tuple[list[dict], list[np.ndarray]]:
-    """What each of three steps reports, and the weights after them."""
+    """Return the reports of three steps, and the weights after them."""
     keras.utils.set_random_seed(1)
     model = make()
     model.compile(
@@ -86,7 +80,7 @@ def test_each_shard_is_a_pass_of_its_own_over_its_rows(monkeypatch):
 
 
 class OneOfTwo:
-    """A process that hears nothing of the other."""
+    """A process of two that receives nothing from the other."""
 
     count = 2
 
@@ -145,7 +139,7 @@ def test_shards_that_are_no_whole_number_from_1_are_refused(shards):
 class WithMoreLosses(tfformer.LanguageModel):
     """A model whose call adds two losses, a constant and a mean over the rows.
 
-    A variable of it has a regulariser, and `compute_loss` a metric.
+    One variable has a regulariser, and `compute_loss` updates a metric.
     """
 
     def build(self, ids_shape=None):
@@ -165,7 +159,7 @@ class WithMoreLosses(tfformer.LanguageModel):
 
 
 def reports_with_more_losses(rows, shards, has_weights, run_eagerly):
-    """What three steps of plain descent report, and the weights after them."""
+    """Return the reports of three steps of plain gradient descent, and the weights after them."""
     keras.utils.set_random_seed(1)
     model = WithMoreLosses(19, **SHAPE)
     model.compile(
@@ -190,7 +184,7 @@ def reports_with_more_losses(rows, shards, has_weights, run_eagerly):
 def test_added_losses_regularisers_and_metrics_of_a_subclass_are_those_of_keras_step(
     rows, shards, run_eagerly
 ):
-    """Without sample weights the step is Keras' own; with weights of 1 it is the same mean."""
+    """Without sample weights the step is Keras'; weights of 1 give the same mean."""
     expected, reference = reports_with_more_losses(rows, 1, False, run_eagerly=True)
     reports, model = reports_with_more_losses(rows, shards, True, run_eagerly)
     assert [report["seen"] for report in reports] == [rows] * 3
@@ -203,7 +197,7 @@ def test_added_losses_regularisers_and_metrics_of_a_subclass_are_those_of_keras_
 
 @pytest.mark.slow
 def test_a_scaled_loss_is_reported_as_it_is_and_learned_as_it_is():
-    """Against underflow in half precision; the optimizer scales the gradients back."""
+    """Scaling prevents underflow in half precision; the optimizer scales the gradients back."""
     reports = []
     for optimizer in (
         keras.optimizers.SGD(0.5),
@@ -222,10 +216,7 @@ def test_a_scaled_loss_is_reported_as_it_is_and_learned_as_it_is():
 @pytest.mark.slow
 @pytest.mark.parametrize("shards", [1, 2])
 def test_losses_are_means_over_tokens_whatever_the_size_of_the_batches(shards):
-    """Rows of two to seven tokens.
-
-    A rate of 0 leaves the model as it is while it trains.
-    """
+    """Rows of two to seven tokens. A learning rate of 0 leaves the weights unchanged."""
     keras.utils.set_random_seed(1)
     model = language_model()
     loss = tfformer.SmoothedCrossEntropy(0.1)
@@ -242,7 +233,7 @@ def test_losses_are_means_over_tokens_whatever_the_size_of_the_batches(shards):
 
 @pytest.mark.parametrize("weights", [None, np.ones((6, 7))], ids=["unweighted", "weighted"])
 def test_a_model_learns_where_keras_computes_in_float64(weights):
-    """Labels of weight 1 are learned as those without weights, by Keras' own step."""
+    """Labels with weight 1 give the step that Keras takes for labels without weights."""
     keras.config.set_floatx("float64")
     try:
         model = tfformer.LanguageModel(19, dtype="float64", **SHAPE)

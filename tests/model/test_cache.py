@@ -1,7 +1,4 @@
-"""The key/value cache keeps its positions and grows when it is full.
-
-Nothing else changes.
-"""
+"""The key/value cache keeps its positions and grows when it is full; results do not change."""
 
 import functools
 
@@ -102,10 +99,7 @@ def test_in_a_graph_a_cache_of_static_shape_stays_and_a_dynamic_one_grows():
 
 
 def decoded(model, capacity, chunks):
-    """The logits of TARGET and the cache's capacity at the end.
-
-    They go through a cache in chunks of positions.
-    """
+    """Decode TARGET through a cache in chunks. Returns its logits and the final capacity."""
     memory = model.encode_and_project(SOURCE)
     cache, position, logits = model.decoder.empty_cache(3, capacity), 0, []
     for count in chunks:
@@ -156,7 +150,7 @@ def test_a_decoder_by_itself_enlarges_a_cache_that_is_too_short():
     [(1, "post", False), (1, "pre", True), (3, "marian", True), (3, "pre", False)],
 )
 def test_beams_that_change_places_keep_their_own_past(capacity, norm, is_enlarged_before):
-    """Each beam continues a random one, as the whole prefix that it stands for says."""
+    """Each beam continues a random beam, and gets the result of recomputing its whole prefix."""
     model, beams, steps = transformer(norm), 3, 6
     memory = model.encode_and_project(SOURCE)
     cache = model.decoder.empty_beam_cache(len(SOURCE), beams, capacity)

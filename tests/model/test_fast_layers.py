@@ -1,7 +1,4 @@
-"""The fast layers are equal to Keras' own.
-
-Dropout is held against probability: which numbers are zeroed, how often, where and when.
-"""
+"""The fast layers equal Keras' layers; dropout is tested against its probabilities."""
 
 import keras
 import numpy as np
@@ -30,7 +27,7 @@ def same_weights_and_dropout_in_every_run():
 
 @pytest.fixture(params=[False, True], ids=["plain", "xla"])
 def gradients_for(request, monkeypatch):
-    """Sums over vectors are computed as without XLA, or as for it."""
+    """Compute sums over vectors as without XLA, or as for XLA."""
     monkeypatch.setattr(fast_layers, "is_for_xla", lambda: request.param)
 
 
@@ -67,9 +64,9 @@ def test_normalisation_and_its_gradients_equal_keras_own(training, gradients_for
 
 @pytest.mark.parametrize("shape", [(3, 5, 7), (4, 4)])
 def test_dropout_decides_for_every_number_by_itself(shape):
-    """Neighbours agree as often as strangers do.
+    """Neighbours, which share a random word, agree as often as other values.
 
-    They share a random word; an odd count is tried too.
+    The count is odd in one case.
     """
     layer = Dropout(RATE)
     ones = tf.ones(shape)
@@ -114,7 +111,7 @@ def test_dropout_preserves_the_scale_in_expectation():
 
 
 def test_post_norm_drops_before_it_adds_and_normalises():
-    """All of a sub-layer dropped leaves LayerNorm(x)."""
+    """If the whole output of a sub-layer is dropped, LayerNorm(x) remains."""
     residual = randomized(Residual(D, dropout=0.999999, epsilon=0.1))
     output = residual.after(tf.constant(TARGET), tf.ones(TARGET.shape), training=True)
     expected = numpy_normalization(residual.normalization, TARGET.astype(np.float64))
@@ -123,9 +120,9 @@ def test_post_norm_drops_before_it_adds_and_normalises():
 
 @pytest.mark.parametrize("sublayer", ["self_attention", "cross_attention", "feed_forward"])
 def test_dropout_falls_on_the_output_of_each_sublayer_and_nowhere_inside(sublayer):
-    """The other sub-layers are silenced.
+    """The other sub-layers return zeros.
 
-    The sum added to x is the sub-layer's output over 1 - rate, or nothing.
+    x then increases by the sub-layer's output over 1 - rate, or by 0.
     """
     layer = DecoderLayer(D, HEADS, D_FF, dropout=RATE, norm="pre")
     layer.build()

@@ -1,7 +1,7 @@
-"""The properties that Keras and keras-hub ask of every layer.
+"""The properties that Keras and keras-hub require of every layer.
 
-Their own test suites have them: constructor and config, build, symbolic and eager call, shapes and
-types, a step of training, saving and loading, half precision.
+Their test suites check constructor and config, build, symbolic and eager call, shapes and dtypes, a
+training step, saving and loading, and half precision.
 """
 
 import importlib
@@ -90,7 +90,7 @@ def symbolic(inputs):
 
 @pytest.fixture
 def keras_hub_test_case(monkeypatch):
-    """The suite of keras-hub, whose tests of data pipelines alone need grain."""
+    """The test case of keras-hub. Only its tests of data pipelines need grain."""
     pytest.importorskip("keras_hub")
     if importlib.util.find_spec("grain") is None:
         monkeypatch.setitem(sys.modules, "grain", types.ModuleType("grain"))

@@ -1,7 +1,4 @@
-"""Every Keras feature that a user may apply to a model, once.
-
-The model has a few hundred weights.
-"""
+"""Every Keras feature that a user may apply to a model, on a model with a few hundred weights."""
 
 import copy
 import functools
@@ -35,7 +32,7 @@ def model(**changes) -> tfformer.Transformer:
 
 
 def compiled(made: keras.Model | None = None, **options) -> keras.Model:
-    """Compile a model that takes its few steps sooner than it would be traced."""
+    """Compile a model to run eagerly, which is faster than tracing for a few steps."""
     made = made or model()
     eager = {"run_eagerly": True, "jit_compile": False}
     options = {"optimizer": keras.optimizers.Adam(1e-2)} | eager | options
@@ -52,7 +49,7 @@ def fitted(made: keras.Model, *data, **options) -> list[float]:
 
 @functools.cache
 def eager_losses() -> list[float]:
-    """The losses of a fit without dropout from NumPy's arrays."""
+    """Return the losses of a fit without dropout on NumPy arrays."""
     return fitted(compiled(model(dropout=0.0)))
 
 
@@ -175,7 +172,7 @@ def test_accumulated_gradients_are_those_of_the_whole_batch():
 
 @pytest.mark.slow
 def test_pure_half_precision_learns():
-    """By plain gradient descent: Keras' Adam rounds beta_2 to 1 and never moves."""
+    """With plain gradient descent, because Keras' Adam rounds beta_2 to 1 and never moves."""
     optimizer = keras.optimizers.SGD(0.5)
     losses = fitted(compiled(model(dtype="bfloat16"), optimizer=optimizer), epochs=4)
     assert losses[-1] < losses[0]
@@ -321,7 +318,7 @@ def test_an_unknown_preset_is_refused():
 
 
 class Doubled(tfformer.Transformer):
-    """A model with a step of its own: the loss counts twice."""
+    """A model with a custom training step, in which the loss counts twice."""
 
     def train_step(self, data):
         inputs, labels, weights = data
@@ -361,7 +358,7 @@ def run(code: str, folder: Path) -> str:
 
 @pytest.mark.nightly
 def test_exports_are_read_by_tensorflow_alone(tmp_path):
-    """One is of a new model, the other of the same one after its training."""
+    """One export is from a new model, the other from the same model after training."""
     made, expected = model(), {}
     for name in ("new", "fitted"):
         if name == "fitted":

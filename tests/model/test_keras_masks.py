@@ -1,7 +1,4 @@
-"""Masks that Keras carries along, against NumPy.
-
-Every layer honours them, alone and beside an explicit mask.
-"""
+"""Compare the masks that Keras propagates with NumPy, with and without an explicit mask."""
 
 import keras
 import numpy as np
@@ -29,7 +26,7 @@ def ids_of(rows: int) -> np.ndarray:
 
 
 def embedded(ids: np.ndarray, mask_zero: bool = True, seed: int = 3) -> tf.Tensor:
-    """Vectors (B, S, D) that carry a mask, as from Keras' own embedding."""
+    """Return vectors (B, S, D) that carry a mask, as from Keras' embedding."""
     embedding = keras.layers.Embedding(12, D, mask_zero=mask_zero)
     embedding.build(None)
     return randomized(embedding, seed)(ids)
@@ -143,7 +140,7 @@ def test_a_functional_model_honours_the_mask_and_loads_again(tmp_path):
 
 
 def test_a_sequence_layer_gets_the_mask_in_fit(tmp_path):
-    """Padding at the end changes no prediction, in the graph that `predict` runs."""
+    """Padding at the end does not change a prediction, in the graph that `predict` runs."""
     model = keras.Sequential(
         [
             keras.layers.Embedding(12, D, mask_zero=True),

@@ -1,7 +1,4 @@
-"""The decoder alone as a distribution over sequences.
-
-The tests cover chain rule, total probability, causality, cache and Keras.
-"""
+"""The decoder as a distribution over sequences: chain rule, total probability, causality, cache."""
 
 import itertools
 
@@ -24,7 +21,7 @@ each_tie = pytest.mark.parametrize("tie", ["none", "output", "all"])
 
 
 def small(vocab_size=13, seed=1, **changes):
-    """A model with every weight random, so that no bias is zero and no scale one."""
+    """A model with random weights, so that no bias is zero and no scale is one."""
     settings = {"num_layers": 2, "d_model": 16, "num_heads": 2, "d_ff": 24, "dropout": 0.0}
     model = LanguageModel(vocab_size, **(settings | changes))
     rng = np.random.default_rng(seed)
@@ -38,10 +35,7 @@ def small(vocab_size=13, seed=1, **changes):
 
 
 def steps(model, rows, room):
-    """log p(x_t | x_1 ... x_{t-1}) of each row's tokens.
-
-    They go one at a time through the cache; the softmax is NumPy's.
-    """
+    """Return log p(x_t | x_1 ... x_{t-1}) of each token, computed step by step with the cache."""
     cache, last, found = (
         model.stack.empty_cache(len(rows), room),
         np.full(len(rows), START_ID, np.int32),
@@ -65,7 +59,7 @@ def test_the_norm_of_marians_decoder_is_not_for_a_language_model():
 @each_norm
 @pytest.mark.parametrize("output_bias", [False, True])
 def test_log_prob_is_the_sum_of_the_cached_steps_log_probabilities(norm, output_bias):
-    """The chain rule; what stands after the end token does not count."""
+    """The chain rule. Tokens after the end token do not count."""
     model = small(norm=norm, dialect={"output_bias": output_bias})
     each = steps(model, ROWS, room=8)
     expected = [each[n, : np.argmax(row == END_ID) + 1].sum() for n, row in enumerate(ROWS)]
@@ -78,10 +72,7 @@ def test_log_prob_is_the_sum_of_the_cached_steps_log_probabilities(norm, output_
 
 @each_norm
 def test_the_probabilities_of_all_sequences_sum_to_one(norm):
-    """All sequences of five tokens that end within four.
-
-    All beginnings of four tokens that have not ended come on top.
-    """
+    """All sequences of five tokens that end within four, and unfinished prefixes of four tokens."""
     model = small(vocab_size=5, norm=norm)
     others = [token for token in range(5) if token != END_ID]
     total = 0.0
@@ -120,10 +111,7 @@ def test_cached_equals_uncached_in_steps_of_one_and_after_a_prefix(tie, norm):
 
 
 def test_logits_are_the_transformers_decoder_with_nothing_to_look_up():
-    """A decoder with the same weights gives the same logits.
-
-    Its attention to the source adds nothing.
-    """
+    """A decoder with the same weights gives the same logits. Its attention to the source adds 0."""
     model = small(norm="pre")
     decoder = tfformer.Decoder(2, 16, 2, d_ff=24, norm="pre")
     decoder.build(None)
@@ -191,9 +179,9 @@ def test_half_precision_trains_with_float32_variables_and_log_probs(policy):
 
 @pytest.mark.slow
 def test_learns_two_sentences_and_is_saved(tmp_path):
-    """5 4 6 or 7 4 8, equally often.
+    """5 4 6 and 7 4 8, equally often.
 
-    The best possible log-probability is log 1/2, and greedy continues 7 4 by 8.
+    The best log-probability is log 1/2, and greedy search continues 7 4 with 8.
     """
     rows = np.array([[5, 4, 6, 3], [7, 4, 8, 3]], np.int32)
     read = np.pad(rows[:, :-1], ((0, 0), (1, 0)), constant_values=START_ID)

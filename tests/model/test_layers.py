@@ -1,7 +1,4 @@
-"""The layers against NumPy, arithmetic, and Keras' and keras-hub's layers.
-
-The latter have the same weights.
-"""
+"""Compare the layers with NumPy, arithmetic, and layers of Keras and keras-hub."""
 
 from statistics import NormalDist
 
@@ -108,10 +105,7 @@ def test_embedding_is_scaled_by_the_root_of_d_model_and_logits_are_its_unscaled_
 
 
 def test_adam_sees_the_summed_gradient_of_a_repeated_token():
-    """Its second moment is a share of the squared sum.
-
-    It is not that of the sum of the squares of each occurrence.
-    """
+    """Its second moment is a share of the square of the sum, not of the sum of squares."""
     layer, ids = randomized(TokenEmbedding(5, 4)), tf.constant([[1, 1, 3]])
     upstream = RNG.normal(size=(1, 3, 4)).astype(np.float32)
     with tf.GradientTape() as tape:
@@ -253,9 +247,9 @@ def test_attention_weights_are_exactly_zero_on_padding_and_sum_to_one(policy):
 
 
 def test_scores_are_scaled_by_the_root_of_a_heads_depth():
-    """Identity projections of one query on two orthogonal keys.
+    """One query and two orthogonal keys with identity projections.
 
-    The odds are exp(x.x / sqrt(d_k)), d_k = 4.
+    The odds are exp(x.x / sqrt(d_k)) with d_k = 4.
     """
     layer = MultiHeadAttention(8, 2, use_bias=False)
     layer.build()
@@ -271,9 +265,9 @@ def test_scores_are_scaled_by_the_root_of_a_heads_depth():
 
 
 def to_keras_attention(layer, reference):
-    """Copy our weights into a built `keras.layers.MultiHeadAttention`.
+    """Copy our weights to a built `keras.layers.MultiHeadAttention`.
 
-    That layer has an axis of its own for the heads.
+    That layer has an axis for the heads.
     """
     split, depth = (D, HEADS, D // HEADS), (HEADS, D // HEADS)
     key_kernel, value_kernel = np.split(np.asarray(layer.key_value.kernel), 2, axis=1)
@@ -492,7 +486,7 @@ def test_a_row_whose_keys_are_all_masked_weights_them_alike():
 
 @pytest.mark.parametrize("policy", HALVES)
 def test_such_a_row_stays_finite_in_half_precision(policy):
-    """Every score is -50: below the lowest number, were the mask to add that one."""
+    """Every score is -50; adding the lowest number as a mask would overflow."""
     layer = MultiHeadAttention(8, 2, use_bias=False, dtype=policy)
     layer.build()
     layer.query.set_weights([np.eye(8)])
@@ -579,7 +573,7 @@ each_layer = pytest.mark.parametrize("name", LAYERS)
 
 
 def tensors(arrays, dtype="float32"):
-    """As tensors, the floating ones in `dtype`."""
+    """Return tensors; floating-point arrays get `dtype`."""
     arrays = [np.asarray(array) for array in arrays]
     return [
         tf.cast(array, dtype) if array.dtype.kind == "f" else tf.constant(array) for array in arrays

@@ -1,7 +1,4 @@
-"""The loss against NumPy's sum over the vocabulary.
-
-Keras' cross-entropy is a second witness.
-"""
+"""Compare the loss with NumPy's sum over the vocabulary, and with Keras' cross-entropy."""
 
 import keras
 import numpy as np
@@ -18,7 +15,7 @@ SMOOTHINGS = [0.0, 0.1, 0.6]
 
 
 def cross_entropy(labels, logits, smoothing):
-    """-sum over v of ((1 - e) [v = label] + e / V) log p_v, one token after the other."""
+    """-sum over v of ((1 - e) [v = label] + e / V) log p_v, token by token."""
     probabilities = np.exp(logits, dtype=np.float64) / np.exp(logits, dtype=np.float64).sum(
         -1, keepdims=True
     )
@@ -163,7 +160,7 @@ def test_a_dtype_that_rounds_labels_is_refused() -> None:
 
 
 def test_an_ignored_label_may_be_outside_the_vocabulary() -> None:
-    """-1 and 255 are usual; the loss is the mean over the other labels."""
+    """-1 and 255 are common values. The loss is the mean over the other labels."""
     labels = np.where(np.arange(LABELS.size).reshape(LABELS.shape) % 2, LABELS, -1)
     counted = labels != -1
     losses = SmoothedCrossEntropy(0.1, reduction=None)(LABELS, LOGITS).numpy()

@@ -1,7 +1,4 @@
-"""The arguments that models of other toolkits need.
-
-These are positions, scale, a decoder of its own size, and ties.
-"""
+"""Arguments for models of other toolkits: positions, scale, size of the decoder, ties."""
 
 import numpy as np
 import pytest
@@ -51,7 +48,7 @@ def test_an_offset_counts_the_positions_from_there():
 
 
 def test_a_start_of_zeros_is_that_of_a_row_of_zeros_whatever_is_learned():
-    """Numbers in the row change nothing, and no gradient comes to it from the look-up."""
+    """The values of the row do not matter, and the look-up gives it no gradient."""
     model = Transformer(10, 10, **SMALL, dialect={"zero_start": True}, tie_embeddings="none")
     other = Transformer(10, 10, **SMALL, tie_embeddings="none")
     weights = model.get_weights()

@@ -1,4 +1,4 @@
-"""Masks against arrays written by hand: 1 = may be attended to."""
+"""Compare masks with arrays written by hand; 1 = may be attended to."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Simple recurrent units: the scan is the loop of the paper, and so is decoding step by step."""
+"""Simple recurrent units: the scan and decoding step by step equal the loop of the paper."""
 
 import functools
 

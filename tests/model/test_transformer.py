@@ -1,7 +1,4 @@
-"""The model: its parts, its parameters, its masks and its cached decoding.
-
-Keras saves and trains it, and it learns to copy.
-"""
+"""The model: layers, parameters, masks, cached decoding, Keras' methods, and learning to copy."""
 
 import os
 import subprocess
@@ -31,10 +28,7 @@ each_norm = pytest.mark.parametrize("norm", ["post", "pre", "marian"])
 
 
 def small(tie="output", seed=1, **changes):
-    """A model of 13 tokens a side with every weight random.
-
-    So no bias is zero and no scale one.
-    """
+    """A model for 13 tokens with random weights, so that no bias is zero and no scale is one."""
     settings = {
         "num_layers": 2,
         "d_model": 16,
@@ -55,9 +49,9 @@ def small(tie="output", seed=1, **changes):
 
 
 def sizes(d_model, num_layers, vocab_size, d_ff):
-    """Weights of the paper's model by hand.
+    """Count the weights of the paper's model by hand.
 
-    They are kernels and biases, two numbers per normalised feature, and one embedding.
+    They are kernels and biases, two values per normalised feature, and one embedding.
     """
     attention = 4 * (d_model * d_model + d_model)
     feed_forward = d_model * d_ff + d_ff + d_ff * d_model + d_model
@@ -77,10 +71,7 @@ def sizes(d_model, num_layers, vocab_size, d_ff):
 def test_logits_are_embeddings_positions_layers_and_the_transposed_embedding(
     tie, norm, output_bias
 ):
-    """The layers have tests of their own.
-
-    All around them is written out here in NumPy.
-    """
+    """NumPy computes everything around the layers, which have separate tests."""
     model = small(
         tie,
         norm=norm,
@@ -136,10 +127,7 @@ def test_base_model_has_the_parameters_of_the_paper():
 
 
 def test_big_model_has_the_parameters_of_the_paper():
-    """213 million in table 3.
-
-    The formula is the one that counts the models which are built here.
-    """
+    """213 million in table 3, by the formula that is compared with built models above."""
     assert sizes(d_model=1024, num_layers=6, vocab_size=37_000, d_ff=4096) == pytest.approx(
         213e6, rel=0.01
     )
@@ -179,9 +167,9 @@ def test_tied_embeddings_are_one_variable(tie, matrices):
 
 @each_tie
 def test_each_embedding_learns_from_every_end_it_serves(tie):
-    """A matrix that serves the output gets gradient in every row.
+    """A matrix that serves the output gets a gradient in every row.
 
-    One that only looks ids up gets it in their rows alone.
+    A matrix that only embeds ids gets one in the rows of these ids.
     """
     model = small(tie)
     with tf.GradientTape() as tape:
@@ -268,7 +256,7 @@ def test_every_source_token_influences_every_target_position():
 
 
 def test_a_stack_without_masks_sees_everything():
-    """As with masks that are true everywhere, and without a word from Keras."""
+    """The result equals masks that are true everywhere, without a warning from Keras."""
     x, memory = tf.random.normal((2, 3, 8), seed=1), tf.random.normal((2, 5, 8), seed=2)
     encoder, decoder = tfformer.Encoder(1, 8, 2, d_ff=16), tfformer.Decoder(1, 8, 2, d_ff=16)
     all_of_x, all_of_memory = tf.ones((2, 1, 3, 3), bool), tf.ones((2, 1, 1, 5), bool)
@@ -365,10 +353,7 @@ def test_model_survives_its_config(tie):
 
 
 def loss_and_accuracy(logits, labels, weights, smoothing):
-    """The mean smoothed cross-entropy over real tokens.
-
-    The share of them that is predicted right comes with it.
-    """
+    """Return the mean smoothed cross-entropy and the accuracy over real tokens."""
     nats, real = smoothed_cross_entropy(logits, labels, smoothing), weights > 0
     return nats[real].mean(), (np.asarray(logits).argmax(-1) == labels)[real].mean()
 
@@ -399,7 +384,7 @@ def test_half_precision_trains_with_a_finite_loss_and_float32_variables(policy):
 def test_compile_fit_evaluate_predict_and_load_in_a_fresh_process(tmp_path):
     """A fresh process knows the model, the loss and the schedule.
 
-    It has run `import keras, tfformer` alone.
+    It runs only `import keras, tfformer`.
     """
     rng = np.random.default_rng(0)
     source, target = (rng.integers(4, 50, size=(12, length)).astype(np.int32) for length in (7, 9))
@@ -462,10 +447,7 @@ numpy.save("optimizer.npy", [int(model.optimizer.iterations), float(model.optimi
 
 @pytest.mark.slow
 def test_learns_to_copy_and_then_copies_unseen_sequences_perfectly():
-    """1,000 sequences of 4 to 6 of eight symbols, none from the training.
-
-    The search is greedy, with a cache.
-    """
+    """1,000 unseen sequences of 4 to 6 of eight symbols, by greedy search with a cache."""
     keras.utils.set_random_seed(1)
     rng = np.random.default_rng(1)
 
