@@ -54,10 +54,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Let TensorFlow run each graph without optimising it first.
+    """Make TensorFlow run each graph without optimising it first.
 
-    A training of a few steps takes a quarter less processor time. The command lines and exports
-    that the tests run in other processes are optimised, and so is everything by night.
+    A training of a few steps then takes a quarter less processor time. Command lines and exports in
+    other processes are optimised, and so are all nightly tests.
     """
     is_night = os.environ.get("HYPOTHESIS_PROFILE") == "nightly" or "FAULTS_TABLE" in os.environ
     if "tensorflow" in sys.modules and not is_night:
@@ -158,7 +158,7 @@ def train_tiny_run(folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def translator(tiny_run):
-    """The tiny run's translator, with the graphs of all tests; to be asked, never changed."""
+    """The tiny run's translator, shared with its graphs. Tests must not change it."""
     from tfformer.inference.translator import Translator
 
     return Translator.load(tiny_run)
@@ -166,7 +166,7 @@ def translator(tiny_run):
 
 @pytest.fixture(scope="session")
 def generator(counting_run):
-    """The generator of the run of counting, with the graphs of all tests."""
+    """The generator of the counting run, shared with its graphs."""
     from tfformer.inference.generator import Generator
 
     return Generator.load(counting_run)
@@ -213,13 +213,13 @@ def static_litert(made_once, tiny_run) -> Path:
 
 @pytest.fixture(scope="session")
 def greedy_litert(made_once, tiny_run) -> Path:
-    """The tiny run as a LiteRT file of free shapes, of greedy search alone."""
+    """The tiny run as a LiteRT file with dynamic shapes and only greedy search."""
     return exported_to_litert(made_once, tiny_run, "greedy")
 
 
 @pytest.fixture(scope="session")
 def litert_int8(made_once, tiny_run) -> Path:
-    """The tiny run as a LiteRT file in int8, of greedy search alone."""
+    """The tiny run as a LiteRT file in int8 with only greedy search."""
     return exported_to_litert(made_once, tiny_run, "int8", quantize="int8")
 
 

@@ -1,4 +1,4 @@
-"""A page holds its data as a browser's parser sees it, whatever the texts say."""
+"""A browser's parser reads a page's data unchanged, whatever the texts contain."""
 
 import json
 

@@ -1,7 +1,4 @@
-"""The package's face: its public names for Python and a type checker.
-
-Its import beside that of Keras is tested too.
-"""
+"""The public names for Python and a type checker, and the import together with Keras."""
 
 import ast
 import builtins
@@ -26,7 +23,7 @@ PUBLIC_NAMES = tfformer.__all__
 
 
 def run(code: str, folder: Path, **variables: str) -> subprocess.CompletedProcess:
-    """Run a program in a process of its own, with more environment variables."""
+    """Run a program in a separate process, with additional environment variables."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "HOME": str(folder)} | variables
     return subprocess.run(
         [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True
@@ -39,9 +36,9 @@ def test_dir_has_the_public_names_and_nothing_else():
 
 @pytest.mark.parametrize("name", PUBLIC_NAMES)
 def test_a_public_constructor_or_function_names_each_of_its_arguments(name):
-    """Or types them one by one, as `Unpack` does for Keras' arguments of any layer.
+    """Or types them with `Unpack`, like Keras' arguments of any layer.
 
-    The options of an export are the fields of its format's class.
+    The fields of a format's class are the options of an export.
     """
     signature = inspect.signature(operator.attrgetter(name)(tfformer))
     for parameter in signature.parameters.values():
@@ -57,7 +54,7 @@ def test_the_options_of_layers_are_the_four_arguments_of_keras():
 
 
 def documented(name: str) -> dict[str, object]:
-    """Return a public name's value, and the public methods of a class, by their names."""
+    """Return a public name's value and the public methods of a class, by name."""
     value = operator.attrgetter(name)(tfformer)
     if not inspect.isclass(value):
         return {name: value}
@@ -70,7 +67,7 @@ def documented(name: str) -> dict[str, object]:
 
 
 def undefined_names(example: str) -> set[str]:
-    """Return the names that code reads and neither defines nor imports."""
+    """Return the names that code reads but neither defines nor imports."""
     nodes = list(ast.walk(ast.parse(example)))
     names = [node for node in nodes if isinstance(node, ast.Name)]
     read = {name.id for name in names if isinstance(name.ctx, ast.Load)}
@@ -87,7 +84,7 @@ def undefined_names(example: str) -> set[str]:
 
 @pytest.mark.parametrize("name", PUBLIC_NAMES)
 def test_an_example_can_be_pasted_into_an_empty_namespace(name):
-    """Unlike pytest's own run of a module's examples, which sees all that the module has."""
+    """Pytest's doctest runs examples in the namespace of the module instead."""
     assert ">>> import" in operator.attrgetter(name)(tfformer).__doc__
     for place, value in documented(name).items():
         examples = doctest.DocTestParser().get_examples(value.__doc__ or "")
@@ -188,7 +185,7 @@ def keras_file(tmp_path_factory) -> Path:
     ],
 )
 def test_a_keras_file_loads_in_any_order_of_imports(tmp_path, keras_file, imports):
-    """Keras keeps its own loader, and the finder that waits for its import leaves."""
+    """Keras keeps its loader, and the finder that waits for its import is removed."""
     code = f"""
 import sys
 {imports}

@@ -12,7 +12,7 @@ from tfformer.config import Config
 
 @pytest.fixture(scope="session", autouse=True)
 def evils() -> Iterator[None]:
-    """The table's last lines."""
+    """Write the last lines of the table at the end."""
     yield
     record_evils()
 
@@ -27,7 +27,7 @@ def corpus(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def smallest_config(corpus) -> Config:
-    """A recipe that trains on it in a few seconds."""
+    """A recipe that trains on the corpus in a few seconds."""
     return Config.from_dict(
         {
             "model": {"num_layers": 1, "d_model": 16, "num_heads": 2, "d_ff": 16},

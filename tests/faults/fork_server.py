@@ -1,9 +1,10 @@
 """A process that has loaded TensorFlow, and forks for each command line.
 
-LD_PRELOAD=shim.so python fork_server.py: reads a line of JSON for each command, with `arguments`,
-`folder`, `number`, `kind` (see fault_shim.c), `output` (the file of both streams) and `seconds`;
-answers with a line, `code` (of the child; -9 killed, null if it had to be ended) and `operations`.
-Before it comes a line `null` for each time that the child stops; a line of input lets it go on.
+LD_PRELOAD=shim.so python fork_server.py reads a line of JSON for each command, with `arguments`,
+`folder`, `number`, `kind` (see fault_shim.c), `output` (the file of both streams) and `seconds`. It
+answers with a line that contains `code` (of the child; -9 if killed, null after the time limit) and
+`operations`. For each stop of the child, a line `null` precedes it, and a line of input continues
+the child.
 """
 
 import ctypes
@@ -57,7 +58,7 @@ def answer(asked: dict[str, Any], answers: TextIO) -> dict[str, Any]:
 
 
 def run(asked: dict[str, Any], counter: int) -> int:
-    """The child: its streams go to a file, its operations are counted."""
+    """Run the child, with its streams in a file and its operations counted."""
     import tensorflow as tf
 
     from tfformer.cli.main import main

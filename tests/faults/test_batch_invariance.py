@@ -1,4 +1,4 @@
-"""A text has the same translation alone as in any batch, whatever runs the model."""
+"""A text has the same translation alone and in any batch, in every engine."""
 
 import itertools
 import random
@@ -80,7 +80,7 @@ def ctranslate2(own: Translator, folder: Path) -> Translate:
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", [keras_model, beam_search, saved_model, litert, ctranslate2])
 def test_a_text_alone_is_translated_as_in_any_batch(translator, tmp_path, engine):
-    """Batches are drawn again and again from texts that were translated alone before."""
+    """Random batches contain texts that were first translated alone."""
     if engine in (saved_model, litert) and not size("texts", 0):
         pytest.skip("only scripts/faults.sh tries every engine; tests/export have a batch of each")
     draw, wanted = random.Random(25), size("texts", 100)

@@ -1,8 +1,8 @@
 """A damaged checkpoint is refused in one line, or imported as its files say.
 
-Without digests, a number that changed within its own file is that file's number. What is never
-taken: half a file, files that contradict each other, and anything of a file that it does not
-decide. With the digests of a download no file that changed is taken at all.
+Without digests, a changed number in a file is accepted as the number of this file. Never accepted
+are truncated files, files that contradict each other, and settings in a file that does not define
+them. With a download's digests, every changed file is refused.
 """
 
 import json
@@ -42,7 +42,7 @@ DECIDES = {  # file -> the parts of a run that are its own; numbers are those of
 
 
 def parts(path: Path) -> dict[str, object]:
-    """Everything of a run that decides a translation, in parts."""
+    """Return everything of a run that determines its translations, by kind."""
     run, arrays = Run.open(path), {}
 
     def collect(name: str, item: h5py.Group | h5py.Dataset) -> None:
@@ -67,7 +67,7 @@ def parts(path: Path) -> dict[str, object]:
 
 
 def edited(values: object, draw: random.Random) -> object:
-    """Change one value or name somewhere in a JSON object."""
+    """Change one value or name at a random position in a JSON object."""
     if isinstance(values, dict) and values:
         key = draw.choice(sorted(values))
         kind = draw.choice(("value", "value", "away", "name"))
@@ -88,7 +88,7 @@ def edited(values: object, draw: random.Random) -> object:
 
 
 def damage(file: Path, others: list[Path], draw: random.Random) -> None:
-    """Damage a file's bytes, change a value of its JSON, or put another checkpoint's in place."""
+    """Damage a file's bytes, change a value of its JSON, or replace it by another checkpoint's."""
     kind = draw.choice(("bytes", "bytes", "swap", "edit"))
     strangers = [other for other in others if other.read_bytes() != file.read_bytes()]
     if kind == "swap" and strangers:
@@ -105,14 +105,14 @@ def decided_by(file: str) -> set[str]:
 
 
 def words_of_languages(name: str) -> list[str]:
-    """The options of the command line for a checkpoint's languages."""
+    """Return the command line options for a checkpoint's languages."""
     pair = list(languages(name).values())
     return ["--languages", ",".join(pair)] if pair else []
 
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory) -> dict[str, dict[str, object]]:
-    """The parts of the run of each whole checkpoint."""
+    """The parts of the run imported from each undamaged checkpoint."""
     folder, found = tmp_path_factory.mktemp("whole"), {}
     for name, checkpoint in every_kind(folder).items():
         run = folder / f"run of {name}"
@@ -130,7 +130,7 @@ STATES = {"no digests": None, "a download's": state_by_downloads}
 def test_a_damaged_checkpoint_is_refused_or_imported_as_its_files_say(
     tmp_path, capsys, expected, digests
 ):
-    """By the command line, with its exit code."""
+    """With the command line and its exit code."""
     draw, outcomes, stated, wrong = random.Random(27), Counter(), Counter(), []
     folders = every_kind(tmp_path)
     words = {name: words_of_languages(name) for name in folders}

@@ -1,4 +1,4 @@
-"""A damaged run is refused in one line, or reads as if it were whole."""
+"""A damaged run is refused in one line, or read as if it were undamaged."""
 
 import json
 import random
@@ -46,7 +46,7 @@ def run(tmp_path) -> Run:
 
 
 def meaning(path: Path) -> tuple:
-    """Everything of a run that decides a translation."""
+    """Return everything of a run that determines its translations."""
     run, arrays = Run.open(path), {}
     run.check_weights()
 
@@ -61,7 +61,7 @@ def meaning(path: Path) -> tuple:
 
 
 def outcome_of(read: Callable[[], object], expected: object, errors: tuple) -> str:
-    """Read damaged data: refused, or of the same meaning, in five seconds."""
+    """Read damaged data, which is refused or has the same meaning, within five seconds."""
     start, outcome = time.process_time(), "traceback"
     try:
         outcome = "harmless" if read() == expected else "wrong"
@@ -89,7 +89,7 @@ def test_no_damage_changes_the_meaning_of_a_run(run):
 
 @pytest.mark.slow
 def test_translate_refuses_a_damaged_run_in_a_line_or_translates_as_before(run, faulty):
-    """By the command line itself, in a process of its own: its exit code, words and files."""
+    """The command line in a separate process: its exit code, output and files."""
     draw, outcomes = random.Random(29), Counter()
     whole = {name: (run.path / name).read_bytes() for name in FILES}
     source, output = run.path.parent / "source", run.path.parent / "output"
@@ -145,7 +145,7 @@ def test_no_damage_changes_the_state_that_a_training_resumes_from(run):
 
 
 def test_no_damage_changes_the_record_of_an_import(tmp_path):
-    """The way back takes its order of ids."""
+    """An export to the original toolkit uses its order of ids."""
     draw, outcomes = random.Random(29), Counter()
     run = Run.open(import_model(checkpoint("A", tmp_path), tmp_path / "run"))
     whole, expected = run.origin.read_bytes(), read_record(run)
@@ -163,7 +163,7 @@ def test_no_damage_changes_the_record_of_an_import(tmp_path):
 
 @pytest.mark.slow
 def test_no_damage_changes_the_meaning_of_an_export(tmp_path):
-    """Its files are read with the manifest, before any engine sees them."""
+    """Its files are checked with the manifest before an engine loads them."""
     draw, outcomes = random.Random(26), Counter()
     names = ("saved_model.pb", "variables/variables.index", "tokenizer.model", "manifest.json")
     for name in names:
@@ -192,9 +192,9 @@ def test_no_damage_changes_the_meaning_of_an_export(tmp_path):
 
 
 def test_a_damaged_recipe_is_refused_in_a_line_or_is_another_whole_recipe(tmp_path):
-    """Its digits may be others: a recipe has no digest.
+    """Digits may change, because a recipe has no digest.
 
-    It is checked, and never executed.
+    A recipe is validated and never executed.
     """
     draw, outcomes = random.Random(27), Counter()
     recipes = [path.read_bytes() for path in builtin_recipes().values()]

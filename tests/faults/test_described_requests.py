@@ -1,4 +1,4 @@
-"""No request that the server's own description allows, or nearly allows, is a mistake of it."""
+"""No request that the server's description allows, or nearly allows, causes a server error."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ REQUESTS = 420
 
 @pytest.fixture
 def address(request) -> Iterator[str]:
-    """The address of a server; of a trained run where many requests are sent."""
+    """The address of a server; in the nightly tests, of a trained run."""
     if not size("described_requests", 0):
         yield request.getfixturevalue("server").rest
         return
@@ -36,7 +36,7 @@ def address(request) -> Iterator[str]:
 
 
 def requests_of(operation: APIOperation, mode: GenerationMode, count: int) -> Iterator[Case]:
-    """Yield requests that the description of an operation allows, or nearly allows."""
+    """Yield requests that the description of an operation allows or nearly allows."""
     cases: list[Case] = []
 
     @settings(
@@ -57,7 +57,7 @@ def requests_of(operation: APIOperation, mode: GenerationMode, count: int) -> It
 
 @pytest.mark.nightly
 def test_no_request_of_the_description_is_a_mistake_of_the_server(address):
-    """Each answer has a status and a form that the description names; most translate."""
+    """Each response has a described status and form, and most requests are translated."""
     schema = schemathesis.openapi.from_url(f"{address}/openapi.json")
     operations = [one.ok() for one in schema.get_all_operations()]
     assert len(operations) == 15

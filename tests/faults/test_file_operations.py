@@ -1,7 +1,7 @@
-"""Verbs that are killed at, or fail in, one of their file operations.
+"""Commands that are killed or fail at one of their file operations.
 
-A kill leaves the files as they are, so one process that stands still before each of its operations
-shows every kill; the states of its folder are copied, each once. Every failure needs a process.
+A kill leaves the files unchanged, so a process that stops before each operation shows the state
+after every kill. Each distinct state of its folder is copied. A failure needs a separate process.
 """
 
 import json
@@ -29,7 +29,7 @@ kinds = pytest.mark.parametrize("kind", NAMES, ids=["kill", "full_disk", "io_err
 
 
 def check_end(outcome: Outcome, kind: str) -> None:
-    """A kill ends by the signal; a failure by one clear line, or it does no harm."""
+    """Check that a kill ends by the signal, and a failure with one clear line or without harm."""
     check_without("tracebacks", "Traceback" not in outcome.printed, outcome.printed)
     check_without("hangs", outcome.code is not None, outcome)
     if kind == KILL:
@@ -41,14 +41,14 @@ def check_end(outcome: Outcome, kind: str) -> None:
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """The digest of each file below the folder, but of leavings, by its path."""
+    """Return the digest of each file below the folder by path, except temporary files."""
     paths = [path for path in folder.rglob("*") if path.is_file()]
     kept = [path for path in paths if not any(map(TEMPORARY.fullmatch, path.parts))]
     return {str(path.relative_to(folder)): file_digest(path) for path in kept}
 
 
 def names(folder: Path) -> frozenset[str]:
-    """The paths below the folder, but TensorBoard's and those inside of leavings."""
+    """Return the paths below the folder, except TensorBoard's and those in temporary folders."""
     paths = [path.relative_to(folder) for path in folder.rglob("*")]
     outer = [path for path in paths if not any(map(TEMPORARY.fullmatch, path.parts[:-1]))]
     return frozenset(WRITER.sub("", str(one)) for one in outer if one.parts[0] != "tensorboard")
@@ -59,14 +59,17 @@ def leavings(folder: Path) -> list[Path]:
 
 
 def state(folder: Path) -> tuple[frozenset, frozenset]:
-    """All that decides how the next start goes on: not TensorBoard's events, nor half a file."""
+    """Return the state that determines how the next start continues.
+
+    It excludes TensorBoard's events and unfinished files.
+    """
     paths = names(folder)
     return frozenset(one for one in contents(folder).items() if one[0] in paths), paths
 
 
 @pytest.fixture
 def place(tmp_path) -> Iterator[Path]:
-    """A folder beside which nothing may change."""
+    """A folder whose surroundings must not change."""
     beside = tmp_path / "beside"
     beside.mkdir()
     (beside / "notes").write_text("mine")
@@ -84,10 +87,10 @@ def tried(
     place: Path,
     kind: str,
 ) -> Iterator[tuple[Path, Outcome]]:
-    """A folder `first`, made without a fault; then some that met it.
+    """Make a folder `first` without a fault, then folders with faults.
 
     Yields:
-        The folder, which goes afterwards, and the end of the command line.
+        Each folder with a fault, which is then removed, and the end of its command line.
     """
     verb = arguments(place / "first")[0]
     sample = size("kills" if kind == KILL else "failures", SAMPLES.get((verb, kind), 0))
@@ -107,7 +110,7 @@ def failed(
     kind: str,
     sample: int,
 ) -> Iterator[tuple[Path, Outcome]]:
-    """A command line for each operation of the sample, which fails."""
+    """Yield a command line for each operation of the sample, which fails."""
     first = faulty.run(arguments(place / "first"), place / "first")
     assert first.code == 0, first.printed
     numbers, codes = spread(first.operations, sample), Counter()
@@ -127,7 +130,10 @@ def killed(
     kind: str,
     sample: int,
 ) -> Iterator[tuple[Path, Outcome]]:
-    """A copy of each state, or of the sample, that a kill leaves; and what some kills have left."""
+    """Yield a copy of each state, or of a sample, that a kill leaves.
+
+    Then yield the folders of real kills.
+    """
     copies, seen_names, stops = {}, set(), 0
 
     def look() -> None:
@@ -222,7 +228,7 @@ def test_export(faulty, place, kind, tiny_run, export_format):
 @pytest.mark.slow
 @kinds
 def test_train(faulty, place, kind, smallest_config):
-    """Every state that a kill leaves is whole; those of the sample are resumed to the same bits."""
+    """Every state after a kill is consistent. The sampled states are resumed to the same bits."""
     recipe = place / "recipe.yaml"
     recipe.write_text(json.dumps(smallest_config.to_dict()))
 
@@ -250,7 +256,7 @@ def is_run(folder: Path) -> bool:
 
 
 def check_whole(folder: Path) -> None:
-    """A folder that is no run yet can be used again; a run opens with all its files whole."""
+    """Check that a folder without a run can be used again, and that a run's files are complete."""
     if not is_run(folder):
         check_free(folder)
         return

@@ -1,4 +1,4 @@
-"""A worker is killed at a random moment; all start again and end as if nothing had been."""
+"""A worker is killed at a random moment; after a restart, all workers end with the same result."""
 
 import contextlib
 import json
@@ -26,7 +26,7 @@ PATIENCE_SECONDS = 600
 
 
 def started(recipe: Path, run: Path | str, *more: str) -> list[BaseProcess]:
-    """Two workers that train, with their messages in files beside the recipe."""
+    """Start two workers that train, with their messages in files beside the recipe."""
     addresses, words = free_addresses(2), ["train", str(recipe), "--run-dir", str(run), *more]
     return [
         forked.started(main, words, output=Path(f"{recipe}.{n}"), TF_CONFIG=tf_config(addresses, n))
@@ -41,7 +41,7 @@ def codes(processes: list[BaseProcess]) -> list[int | None]:
 
 
 def files(run: Path | str) -> Path:
-    """The run's files; of an object store those in the copy, as new as the store."""
+    """Return the run's files; for an object store, those of the local copy, which is up to date."""
     folder = folder_at(run)
     folder.pull()
     return folder.path
@@ -83,7 +83,7 @@ def state(run: Path | str) -> dict[str, np.ndarray]:
 
 @pytest.mark.slow
 def test_workers_with_another_text_are_refused_before_the_first_step(recipe, tmp_path):
-    """Of the same files' names and vocabulary, and with as many words."""
+    """The files have the same names, vocabulary and number of words."""
     values, addresses, processes = json.loads(recipe.read_text()), free_addresses(2), []
     values["data"] |= {"train": "train.tsv", "valid": "train.tsv"}
     values["tokenizer"]["vocab_size"] = 10
@@ -111,7 +111,7 @@ def test_workers_with_another_text_are_refused_before_the_first_step(recipe, tmp
 
 @pytest.fixture(params=["a folder", "an object store"])
 def place(request, tmp_path) -> str:
-    """The place of the runs."""
+    """The folder or address of the runs."""
     if request.param == "a folder":
         return str(tmp_path)
     return request.getfixturevalue("object_store").bucket("lost-workers")
@@ -145,7 +145,7 @@ def test_a_killed_worker_costs_nothing_but_time(recipe, undisturbed, place):
 
 
 def started_on_a_cluster(recipe: Path, run: Path, *more: str) -> subprocess.Popen:
-    """Two workers on a Ray cluster of this machine, which begins and ends with the command."""
+    """Start two workers on a Ray cluster on this machine, which the command starts and stops."""
     words = ["train", recipe, "--run-dir", run, "--ray", "local", "--workers", 2, *more]
     with open(f"{run}.messages", "a") as output:
         return subprocess.Popen(
@@ -156,7 +156,7 @@ def started_on_a_cluster(recipe: Path, run: Path, *more: str) -> subprocess.Pope
 
 
 def killed(name: str, process: subprocess.Popen) -> None:
-    """Kill one of the processes of this name, drawn at random, below another."""
+    """Kill a random process with this name below another process."""
     found = [one for one, line in descendants(process.pid).items() if name in line]
     os.kill(random.choice(found), signal.SIGKILL)
 
@@ -170,7 +170,7 @@ def lose_the_head(process: subprocess.Popen) -> None:
 
 
 def stop_the_machine(process: subprocess.Popen) -> None:
-    """Ask each process to end, as a machine does before it goes down."""
+    """Ask each process to end, as a machine does before it shuts down."""
     for one in [process.pid, *descendants(process.pid)]:
         with contextlib.suppress(ProcessLookupError):
             os.kill(one, signal.SIGTERM)
@@ -183,9 +183,9 @@ def stop_the_machine(process: subprocess.Popen) -> None:
 def test_a_training_on_a_cluster_ends_with_the_same_bits(
     recipe, undisturbed, tmp_path, lose, sample
 ):
-    """The command itself replaces a worker; after other losses it is given again.
+    """The command replaces a lost worker itself; after other losses it is run again.
 
-    A training that ends before the loss of the head is noticed has its bits at once.
+    If a training ends before the loss of the head is noticed, its bits are compared immediately.
     """
     pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
     losses, resumed, same = size("cluster_losses", sample), 0, 0

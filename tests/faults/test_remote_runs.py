@@ -1,6 +1,6 @@
-"""A training into an object store that is killed between any two changes there goes on.
+"""A training into an object store is resumed after a kill between any two changes.
 
-A kill takes the copy with it, so all that is left is the store as it was before the next change.
+The local copy is lost with the process, so only the store before the next change remains.
 """
 
 import numpy as np
@@ -17,13 +17,13 @@ Image = dict[str, bytes]  # the objects of a store
 
 
 def state(objects: Image) -> Image:
-    """All that decides how the next start goes on."""
+    """Return the state that determines how the next start continues."""
     return {name: found for name, found in objects.items() if "tensorboard" not in name}
 
 
 @pytest.fixture(scope="module")
 def images(smallest_config, object_store) -> list[Image]:
-    """The store before each change of it, and at the end; each state once."""
+    """Return the distinct states of the store before each change, and at the end."""
     address, taken = object_store.bucket("images"), []
 
     def look(method: str, path: str) -> None:

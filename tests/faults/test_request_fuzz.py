@@ -1,4 +1,4 @@
-"""Requests drawn at random: none harms another, and a canary is answered right."""
+"""Random requests do not affect each other; known requests between them are answered correctly."""
 
 import random
 
@@ -9,7 +9,7 @@ from support.hostile_requests import Client, damaged_body, drawn_request, text
 
 @pytest.mark.slow
 def test_no_request_harms_another(server):
-    """In turn: a request, a damaged body, the canary."""
+    """In turn: a random request, a damaged body and a known request."""
     client, draw = Client(server, "echo"), random.Random(25)
     requests, answered = 0, 0
     wanted = size("requests", 600)

@@ -1,4 +1,4 @@
-"""A server under 16 clients, some aborted, slow and hostile, stays as it is."""
+"""Under 16 clients, some of them aborted, slow or hostile, a server neither grows nor fails."""
 
 import json
 import random
@@ -25,7 +25,7 @@ GROWTH = 1.03  # of the median memory of the last quarter over that of the secon
 
 @pytest.fixture
 def model(request, tmp_path) -> tuple[Path, Callable[[str], str]]:
-    """A model to serve and its right answers; a trained one in a long soak."""
+    """A model to serve and its correct answers; a trained model in a long soak."""
     if size("soak_seconds", 0):
         from tfformer import Translator
 
@@ -42,7 +42,7 @@ def honest(client: Client, right: Callable[[str], str], draw: random.Random) -> 
 
 
 def aborted(client: Client, server, draw: random.Random) -> str:
-    """Close the connection before the answer, or before the request is whole."""
+    """Close the connection before the response, or before the request is complete."""
     request = raw_request(client, json.dumps({"inputs": SENTENCES * 8}).encode())
     with connected(server) as connection:
         connection.sendall(request[: draw.choice((10, 60, len(request) - 1, len(request)))])
@@ -51,7 +51,7 @@ def aborted(client: Client, server, draw: random.Random) -> str:
 
 
 def slow(client: Client, server, draw: random.Random) -> str:
-    """Send a request in small pieces with pauses, and read the answer as slowly."""
+    """Send a request in small chunks with pauses, and read the response as slowly."""
     request = raw_request(client, json.dumps({"inputs": SENTENCES}).encode())
     with connected(server) as connection:
         for start in range(0, len(request), 40):
@@ -82,7 +82,7 @@ def raw_request(client: Client, body: bytes) -> bytes:
 
 
 def resident(process: int) -> float:
-    """MiB of memory."""
+    """Return the resident memory in MiB."""
     status = Path(f"/proc/{process}/status").read_text()
     return int(status.split("VmRSS:")[1].split()[0]) / 1024
 

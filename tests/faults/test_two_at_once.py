@@ -1,4 +1,4 @@
-"""Two processes that write the same names at once, and links that lie in their way."""
+"""Two processes that write the same names concurrently, and links at these names."""
 
 import os
 import subprocess

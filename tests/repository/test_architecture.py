@@ -43,10 +43,7 @@ def files_of(room: str) -> list[Path]:
 
 
 def rooms_imported(file: Path) -> set[str]:
-    """The rooms that a file names in its import statements.
-
-    The statements count wherever in the file they stand, relative ones too.
-    """
+    """Return the rooms in all import statements of a file, including relative imports."""
     modules = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
@@ -59,7 +56,7 @@ def rooms_imported(file: Path) -> set[str]:
 
 
 def absolute(node: ast.ImportFrom, file: Path) -> str:
-    """The module of `from ... import`, with what its dots stand for."""
+    """Return the module of `from ... import`, with leading dots resolved."""
     place = file.relative_to(PACKAGE.parent).with_suffix("").parts
     home = place[: len(place) - node.level] if node.level else ()
     return ".".join(filter(None, (*home, node.module)))
@@ -84,7 +81,10 @@ def test_no_room_is_missing_from_the_table():
 
 
 def test_every_function_that_tensorflow_traces_is_traced_as_it_is_written():
-    """By `tracing.traced`: AutoGraph, which nothing needs, takes most of a first translation."""
+    """`tracing.traced` does not use AutoGraph.
+
+    AutoGraph would take most of the time of a first translation.
+    """
     users = [file.name for file in PACKAGE.rglob("*.py") if "tf.function(" in file.read_text()]
     assert users == []
 

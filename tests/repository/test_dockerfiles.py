@@ -1,4 +1,4 @@
-"""The Dockerfile, without an engine that builds it: a linter reads it, and its files are there."""
+"""A linter reads the Dockerfile, and its files exist; no image is built."""
 
 import re
 import subprocess
@@ -28,7 +28,7 @@ def test_it_copies_files_that_docker_may_see():
 
 
 def test_it_installs_extras_that_there_are():
-    """For each runtime that the comment at its head names."""
+    """For each runtime that the comment at its beginning names."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     installed = set(re.findall(r"--extra (\w+)", TEXT))
     runtimes = re.search(r"RUNTIME=(\w+), or (\w+)\.", TEXT).groups()

@@ -1,6 +1,6 @@
 """Every command, recipe and Python block of the documentation runs as printed.
 
-The text is small and made here. A command that is not run here stands in NOT_RUN with its reason.
+The text is small and made here. `NOT_RUN` lists the commands that are not run, with the reason.
 """
 
 import gzip
@@ -163,7 +163,7 @@ def workplace(tiny_run, counting_run, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def exports(workplace) -> set[str]:
-    """What the pages' export commands write, each form once; return the forms."""
+    """Run each form of the pages' export commands once; return the forms."""
     printed = [command for block in SHELL for command in commands(block)]
     exporting = [one for one in printed if one.startswith("tfformer export") and not not_run(one)]
     done = {}
@@ -191,13 +191,13 @@ def form_of_export(command: str) -> str:
 
 @pytest.fixture(scope="session")
 def runs() -> dict[str, Path]:
-    """The run that each command has made, for the next page that prints the same command."""
+    """The run of each command, for the next page that prints the same command."""
     return {}
 
 
 @pytest.fixture(scope="session")
 def server(workplace, exports):
-    """`tfformer serve` of the exported model, which stands in for TensorFlow Serving."""
+    """`tfformer serve` with the exported model, in place of TensorFlow Serving."""
     export = workplace / "models" / "phrasebook"
     with served(f"phrasebook={export}", f"en-de={export / '1'}") as addresses:
         yield addresses
@@ -236,7 +236,7 @@ def test_every_command_runs(block, place, runs, request, monkeypatch):
 
 
 def run_made_by(command: str, place: Path) -> Path | None:
-    """Return the folder of the run that a command makes, if it makes one; clear the way for it."""
+    """Return the folder of the run that a command creates, or None; remove an existing folder."""
     words = command.split()
     if "--run-dir" not in words or "--resume" in words:
         return None
@@ -248,7 +248,7 @@ def run_made_by(command: str, place: Path) -> Path | None:
 
 
 def run(command: str, monkeypatch) -> None:
-    """Run one command of a page; fail if it does."""
+    """Run one command of a page, which must succeed."""
     piped, _, program = command.rpartition(" | ")
     words = shlex.split(program)
     if words[0] == "tfformer":
@@ -267,7 +267,7 @@ def run(command: str, monkeypatch) -> None:
 
 
 def shortened(words: list[str]) -> list[str]:
-    """Return the arguments of a command, made short if it trains."""
+    """Return the arguments of a command; a training becomes short."""
     if words[:2] == ["train", "--init-from"]:  # the model of the other run
         return [*words, *(setting for setting in SMALLER if setting.startswith("training."))]
     if words[0] == "train":
@@ -276,10 +276,7 @@ def shortened(words: list[str]) -> list[str]:
 
 
 def check_requirements(words: list[str]) -> None:
-    """Check that all packages of a `pip install` are there.
-
-    They are our extras and the libraries of others.
-    """
+    """Check that every package in a `pip install` exists, as our extra or an installed library."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     for name in words[words.index("install") + 1 :]:
         if extras := re.fullmatch(r"(?:\.|tfformer)\[([\w,]+)\]", name):
@@ -298,9 +295,9 @@ def test_every_python_block_runs(block, place):
 
 @pytest.fixture
 def names() -> Iterator[dict[str, Any]]:
-    """The names that a block with `model.fit` finds.
+    """The variables for a block with `model.fit`.
 
-    Its one step runs without a graph; test_transformer.py fits such a model as Keras compiles it.
+    Its single step runs eagerly. test_transformer.py fits such a model as Keras compiles it.
     """
     ids = np.random.default_rng(0).integers(4, 8000, (8, 6), dtype=np.int32)
     batch = ({"source": ids, "target": ids}, ids, np.ones((8, 6), np.float32))

@@ -1,7 +1,4 @@
-"""The examples run and show the figures that they promise.
-
-So do the scripts that measure or choose text.
-"""
+"""The examples and the scripts that measure or choose text run and reach their figures."""
 
 import gzip
 import importlib.util
@@ -34,7 +31,7 @@ def output_of(program: str, *arguments) -> list[str]:
 
 @pytest.mark.nightly
 def test_the_sentence_classifier_learns_what_a_question_is():
-    """Far better than always saying that it is none."""
+    """Far better than always answering "no question"."""
     right, none = (
         float(part.rstrip("%"))
         for part in output_of("examples/sentence_classifier.py")[-1].split()
@@ -65,7 +62,7 @@ def test_both_arms_of_the_pretrained_encoder_are_trained_and_compared(tmp_path):
 
 @pytest.fixture
 def phrasebook_lm() -> ModuleType:
-    """The script as a module."""
+    """The script, as a module."""
     spec = importlib.util.spec_from_file_location(
         "phrasebook_lm", ROOT / "scripts" / "phrasebook_lm.py"
     )
@@ -75,10 +72,10 @@ def phrasebook_lm() -> ModuleType:
 
 
 def test_the_n_gram_model_counts_contexts_to_the_end_token(phrasebook_lm):
-    """Worked by hand, trained on one piece and the end.
+    """Computed by hand, after training on one piece and the end.
 
-    Each of the two is one of two seen. Then for each length of the context the share 1/4 is the
-    count's and 3/4 that of the shorter context; the same for both.
+    Each of the two is one of two tokens seen. For each length of the context, 1/4 comes from the
+    count and 3/4 from the shorter context, for both tokens.
     """
     rows = [["<s>"] * 4 + ["a", "</s>"]]
     p = 1 / 2
@@ -88,12 +85,12 @@ def test_the_n_gram_model_counts_contexts_to_the_end_token(phrasebook_lm):
 
 
 def test_the_n_grams_that_are_left_out_change_no_probability(phrasebook_lm):
-    """Beside NLTK's own fit to all of them, on other rows than those that are asked."""
+    """Compared with NLTK's model of all n-grams, on other rows than those measured."""
     from nltk.lm import KneserNeyInterpolated
     from nltk.util import everygrams, ngrams
 
     def grams_of(row):
-        """All but those that end in the padding before a line."""
+        """Return all n-grams except those that end in the padding before a line."""
         return [gram for gram in everygrams(row, max_len=5) if gram[-1] != "<s>"]
 
     draw = random.Random(5)

@@ -1,4 +1,4 @@
-"""Facts that several files state are the same in all of them."""
+"""Facts that several files state are equal in all of them."""
 
 import re
 import tomllib

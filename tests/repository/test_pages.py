@@ -1,4 +1,4 @@
-"""The pages have one look, and need no network."""
+"""The pages have the same design and need no network."""
 
 import re
 from pathlib import Path
@@ -37,7 +37,7 @@ def test_no_page_names_another_server(path):
     "path", [WEB / "index.html", *(ROOT / "tfformer" / "explain").glob("*.html")]
 )
 def test_a_page_without_headers_of_ours_has_its_policy_within(path):
-    """The policy of the served page is a header; tests/serving reads it."""
+    """The policy of a served page is a header, which tests/serving checks."""
     (policy,) = POLICY.findall(path.read_text(encoding="utf-8"))
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
     assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"

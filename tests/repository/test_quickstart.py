@@ -1,7 +1,4 @@
-"""The quickstart reaches its scores and translates its examples right.
-
-So do the documentation's.
-"""
+"""The quickstart reaches its scores and translates the examples in the documentation correctly."""
 
 import json
 import re
@@ -45,7 +42,7 @@ HELD_OUT = list(EXAMPLES)[6:]
 
 
 def side_by_side(text: str) -> dict[str, str]:
-    """Return the sources and translations that stand in two columns."""
+    """Return the sources and translations that are printed in two columns."""
     columns = [re.split(" {2,}", line.strip()) for line in text.splitlines()]
     return {line[0]: line[1] for line in columns if len(line) == 2}
 
@@ -74,7 +71,7 @@ def test_the_examples_are_learned_or_held_out():
 def test_the_quickstart_reaches_its_scores(quickstart):
     """BLEU and pronouns of at least 95 on held-out text.
 
-    The right nouns decide the pronouns, and the pictures are there.
+    The right nouns decide the pronouns, and the pictures exist.
     """
     run, _ = quickstart
     assert json.loads((run / "scores.json").read_text())["bleu"] >= 95
@@ -93,10 +90,7 @@ def test_every_example_of_the_quickstart_is_right(quickstart):
 
 @pytest.mark.nightly
 def test_every_phrase_of_small_talk_is_learned(quickstart):
-    """A few of 315 may be wrong.
-
-    Some, without their mark, look like the beginning of another.
-    """
+    """A few of 315 may be wrong. Without punctuation they look like the beginning of another."""
     phrases = {
         pair.source: pair.target
         for pair in phrasebook.pairs("train")

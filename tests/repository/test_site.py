@@ -1,7 +1,4 @@
-"""The site of docs/ builds without a warning and without the network.
-
-Its links hold in the repository too.
-"""
+"""The site of docs/ builds offline and without warnings; its links also work in the repository."""
 
 import importlib.util
 import json

@@ -1,6 +1,6 @@
-"""The tour's printed figures against a Transformer in NumPy.
+"""Compare the tour's printed figures with NumPy.
 
-It has the same weights; the searches are written out by hand.
+The Transformer has the same weights; the searches are written out by hand.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ LOOK_AHEAD = np.tri(3, dtype=bool)
 
 
 def snapshot(layer) -> dict[str, np.ndarray]:
-    """A layer's weights by the names of the paper."""
+    """Return a layer's weights by the names of the paper."""
     found = {"W1": layer.feed_forward.inner.kernel, "b1": layer.feed_forward.inner.bias}
     found |= {"W2": layer.feed_forward.outer.kernel, "b2": layer.feed_forward.outer.bias}
     for kind in ("self_attention", "cross_attention"):
@@ -36,7 +36,7 @@ def snapshot(layer) -> dict[str, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def tour():
-    """What the script prints, its variables, and the weights from before they learned."""
+    """The output of the script, its variables, and the weights before training."""
     weights = {}
 
     def remember_and_compile(model, *arguments, **settings):
@@ -54,10 +54,7 @@ def tour():
 
 @pytest.fixture(scope="module")
 def printed(tour) -> dict[str, list[np.ndarray]]:
-    """The numbers below each step's title, in its shape.
-
-    A title may stand over several steps.
-    """
+    """The numbers below each title, in their shape; a title may stand above several steps."""
     found = {}
     for paragraph in tour[0].split("\n\n"):
         first, *lines = paragraph.strip("\n").split("\n")
@@ -92,7 +89,7 @@ def heads(x):
 
 
 def attend(weights, kind, x, memory, allowed=True):
-    """Every step of eq. 1 and section 3.2.2, by name."""
+    """Return every step of equation 1 and section 3.2.2, by name."""
     w_q, w_o = weights[f"{kind} Q"], weights[f"{kind} O"]
     w_k, w_v = np.split(weights[f"{kind} KV"], 2, axis=-1)
     found = {"w_q": heads(w_q), "w_k": heads(w_k), "w_v": heads(w_v), "w_o": w_o}
@@ -107,7 +104,7 @@ def attend(weights, kind, x, memory, allowed=True):
 
 
 def encoding():
-    """Section 3.5 written out for d_model = 4: 10000^(2/4) is 100."""
+    """Section 3.5 for d_model = 4: 10000^(2/4) is 100."""
     return np.array([[np.sin(p), np.cos(p), np.sin(p / 100), np.cos(p / 100)] for p in range(3)])
 
 
@@ -118,7 +115,7 @@ def feed_forward(weights, x):
 
 @pytest.fixture(scope="module")
 def expected(tour) -> dict[str, list[np.ndarray]]:
-    """Each printed step, computed again."""
+    """Each printed step, computed in NumPy."""
     _, _, weights = tour
     embeddings = weights["E"]
     encoder = weights["encoder"]
@@ -217,10 +214,10 @@ def test_the_weights_can_be_multiplied_by_hand(tour):
 
 @pytest.mark.slow
 def test_the_notebook_is_the_script_and_what_it_prints(tour):
-    """The notebook is the script and its output, up to the training.
+    """The notebook contains the script and its output, up to the training.
 
-    The training's last digits may differ from machine to machine; scripts/notebook.sh makes it
-    anew.
+    After the training, the last digits may differ between machines. scripts/notebook.sh writes the
+    notebook.
     """
     cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
     text = SCRIPT.read_text(encoding="utf-8")
@@ -239,7 +236,7 @@ def test_the_notebook_is_the_script_and_what_it_prints(tour):
 
 
 def log_prob(model, ids) -> float:
-    """Of a whole translation, by teacher forcing and NumPy."""
+    """Return log p of a whole translation, by teacher forcing and NumPy."""
     logits = model({"source": np.array([SOURCE]), "target": np.array([[2, *ids[:-1]]])})[0].numpy()
     return float(np.log(softmax(logits)[range(len(ids)), ids]).sum())
 

@@ -20,7 +20,7 @@ PIP = [sys.executable, "-m", "pip", "--python"]
 
 
 def run(*command, folder: Path) -> str:
-    """Run a command; its bytecode is kept for the next, whatever the tests' own process does."""
+    """Run a command that writes bytecode for the next one, whatever this process's settings are."""
     others = {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE"}
     environment = {name: value for name, value in os.environ.items() if name not in others}
     words = list(map(str, command))
@@ -30,7 +30,7 @@ def run(*command, folder: Path) -> str:
 
 
 def install(python: Path, *words, folder: Path) -> None:
-    """Install by uv or, as scripts/environment.sh does where uv finds no package, by pip."""
+    """Install with uv or, as scripts/environment.sh does if uv finds no package, with pip."""
     uv = [sys.executable, "-m", "uv", "pip", "install", "--no-config", "--python", python]
     pip = [*PIP, python, "install", "--no-compile"]  # most of TensorFlow is never imported
     try:
@@ -41,10 +41,7 @@ def install(python: Path, *words, folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
-    """The wheel, built from the files that git knows.
-
-    The build fetches setuptools, as pip would.
-    """
+    """The wheel, built from the files in git; the build fetches setuptools, as pip would."""
     source = tmp_path_factory.mktemp("source")
     archive = source.with_suffix(".tar")
     with open(archive, "wb") as file:
@@ -67,11 +64,10 @@ def wheel(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def python(wheel, tmp_path_factory) -> Iterator[Path]:
-    """Python of an empty environment, into which the wheel and its needs are installed.
+    """Python of an empty environment with the wheel and its requirements.
 
-    The files of those are in the cache of uv or pip, where the tests' own environment had them
-    from. The environment takes two gigabytes, so it goes when the tests are over; nobody waits for
-    that.
+    The cache of uv or pip contains the packages, because the tests' environment was installed from
+    it. The environment takes two gigabytes, so it is removed in the background after the tests.
     """
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder)
@@ -112,9 +108,9 @@ def test_the_source_archive_has_no_half_of_the_tests(wheel):
 
 @pytest.mark.nightly
 def test_the_quickstarts_verbs_work_in_another_folder(python, tmp_path):
-    """The recipe is made small, and one process runs all verbs that load TensorFlow.
+    """The recipe is made small, and one process runs all commands that load TensorFlow.
 
-    The scores are tested with the quickstart.
+    The quickstart's test checks the scores.
     """
     verbs = [python, "-P", "-m", "tfformer"]
     where = run(python, "-P", "-c", "import tfformer; print(tfformer.__file__)", folder=tmp_path)

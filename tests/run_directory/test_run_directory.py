@@ -1,7 +1,4 @@
-"""The run directory refuses damage and explains a full disk.
-
-One training holds it at a time.
-"""
+"""A run directory refuses damage, explains a full disk, and admits one training at a time."""
 
 import errno
 import json
@@ -49,7 +46,7 @@ def vocabulary() -> Tokenizer:
 
 @pytest.fixture(scope="module")
 def whole(vocabulary, tmp_path_factory) -> Path:
-    """A run with weights and nothing else; to be read, never changed."""
+    """A run with weights only. Tests must not change it."""
     path = tmp_path_factory.mktemp("runs") / "whole"
     run = Run.create(path, Config.from_dict(RECIPE), Tokenizers(vocabulary, vocabulary))
     run.save_weights(new_model(run.config.model, run.tokenizers))
@@ -68,14 +65,14 @@ def edit(run: Path, section: str, **changes) -> None:
 
 
 def without_digest(run: Path) -> None:
-    """Let config.json lose the digest of its settings."""
+    """Remove the digest of the settings from config.json."""
     values = json.loads((run / "config.json").read_text())
     del values["digests"]["settings"]
     (run / "config.json").write_text(json.dumps(values))
 
 
 def sign(run: Path) -> Run:
-    """Give changed settings and weights the digests that they would have; return the run."""
+    """Write the digests of changed settings and weights; return the run."""
     values = json.loads((run / "config.json").read_text())
     digests = values.pop("digests")
     digests["settings"] = digest_of_settings(values)
@@ -122,7 +119,7 @@ def test_saved_weights_come_back_bit_for_bit(copy):
 
 
 def test_every_flipped_bit_of_the_weights_is_refused_before_they_are_parsed(copy, monkeypatch):
-    """Bits of padding and of the last line too."""
+    """Also bits of padding and of the last line."""
     draw, run = random.Random(1), Run.open(copy)
     content = run.weights.read_bytes()
     monkeypatch.setattr(h5py, "File", lambda *_: pytest.fail("the damaged file was parsed"))
@@ -199,7 +196,7 @@ def test_weights_that_do_not_fit_are_refused_before_a_model_is_built(copy, chang
 
 
 def test_weights_that_claim_numbers_which_are_not_in_the_file_are_refused(copy):
-    """HDF5 reads zeros where nothing was written, of any size."""
+    """HDF5 returns zeros for unwritten data of any size."""
     run = Run.open(copy)
     name = "layers/token_embedding/vars/0"
     with h5py.File(run.weights, "r+") as file:
@@ -289,7 +286,7 @@ def test_where_a_run_finds_the_disk_full_it_goes_on_with_resume(copy):
 
 
 def test_a_write_of_the_weights_that_fails_once_is_never_forgotten(copy, monkeypatch):
-    """HDF5 forgets an error of some of them, which leaves a hole in the file."""
+    """HDF5 ignores some write errors, which leaves a hole in the file."""
     run, counts = Run.open(copy), Counter()
     model = new_model(run.config.model, run.tokenizers)
     write_all = ErrorKeepingFile._write_all
@@ -311,7 +308,7 @@ def test_a_write_of_the_weights_that_fails_once_is_never_forgotten(copy, monkeyp
 
 
 class limited_files:  # noqa: N801, a context
-    """No file of this process grows above `size` bytes, as on a full disk."""
+    """Limit the files of this process to `size` bytes, as a full disk would."""
 
     def __init__(self, size: int):
         self.size = size
@@ -383,7 +380,7 @@ def test_tensorboards_folder_is_no_link(copy, tmp_path):
 
 @pytest.mark.parametrize(("place", "value"), [(10, 9), (8, 1)], ids=["method", "encrypted"])
 def test_a_state_that_zipfile_cannot_unpack_is_damaged(copy, place, value):
-    """One byte of the first entry of the directory, as a flipped bit would have it."""
+    """One byte of the directory's first entry, as after a flipped bit."""
     run = Run.open(copy)
     np.savez(run.resume_state, history=np.array(['{"epoch": 1}']))
     assert run.history() == [{"epoch": 1}]
@@ -403,7 +400,7 @@ def test_no_state_to_resume_from_is_an_empty_history(copy):
 
 @pytest.mark.parametrize("sign", ["best.weights.h5", "metrics.jsonl"])
 def test_a_lost_state_is_not_an_empty_history(copy, sign):
-    """The weights and the figures each tell that an epoch has ended."""
+    """The weights and the figures each show that an epoch has ended."""
     if sign == "metrics.jsonl":
         (copy / "best.weights.h5").unlink()
         (copy / sign).write_text('{"epoch": 1}\n')

@@ -1,4 +1,4 @@
-"""The device in words, by a made-up list of devices."""
+"""The description of the device, for a made-up list of devices."""
 
 from types import SimpleNamespace
 
@@ -10,7 +10,7 @@ from tfformer.runtime import devices
 
 @pytest.fixture
 def with_gpus(monkeypatch):
-    """Let TensorFlow see GPUs of these names."""
+    """Make TensorFlow list GPUs with these names."""
 
     def see(*names):
         found = [SimpleNamespace(name=name) for name in names]

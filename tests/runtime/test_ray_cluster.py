@@ -1,4 +1,4 @@
-"""The connection to a Ray cluster, without one: its head answers, or does not."""
+"""The connection to a Ray cluster, without a cluster: its head answers or does not answer."""
 
 import socket
 import threading

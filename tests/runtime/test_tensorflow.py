@@ -1,4 +1,4 @@
-"""TensorFlow is imported without unneeded modules, collections of garbage, and lines."""
+"""Importing TensorFlow loads no unneeded modules, collects no garbage and prints no lines."""
 
 import gc
 import importlib

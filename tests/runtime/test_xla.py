@@ -1,4 +1,4 @@
-"""XLA's flags beside the user's own, and programs that a second process need not compile."""
+"""XLA flags in addition to the user's, and programs that a second process need not compile."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ TRITON = "--xla_gpu_enable_triton_gemm=false"
 
 @pytest.fixture(autouse=True)
 def machine(tmp_path, monkeypatch):
-    """A home, and a GPU among the devices."""
+    """A home folder, and a GPU among the devices."""
     monkeypatch.delenv("XLA_FLAGS", raising=False)
     monkeypatch.delenv("TF_XLA_FLAGS", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
@@ -80,7 +80,7 @@ print(float(triple(tf.ones([4]))[0]), tf.function.__module__)
 
 @pytest.mark.nightly
 def test_a_second_process_compiles_nothing(machine, monkeypatch):
-    """XLA would write a program that it compiles again over the stored one."""
+    """XLA would overwrite the stored program if it compiled the program again."""
     found = []
     for _ in range(2):
         answer = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""How much a pronoun depends on either noun phrase of a sentence."""
+"""How much a pronoun depends on each noun phrase of a sentence."""
 
 import coreference
 import numpy as np
@@ -30,7 +30,7 @@ PAIRS = [cat_and_dog((0, 1), (3, 4), "sie"), cat_and_dog((3, 4), (0, 1), "er")]
 
 @pytest.fixture(scope="module")
 def translator() -> Translator:
-    """A model of random weights that reads the two pairs."""
+    """A model with random weights that reads the two pairs."""
     texts = [text for pair in PAIRS for text in (pair.source, pair.target)]
     tokenizer = Tokenizer.train(texts, 60, "bpe")
     sizes = {"num_layers": 2, "num_decoder_layers": 3, "d_model": 16, "num_heads": 2, "d_ff": 24}
@@ -42,7 +42,7 @@ def translator() -> Translator:
 
 
 def test_noun_influence_hides_a_noun_phrase_in_both_languages(translator):
-    """The second pair means the other noun, of the same sentence."""
+    """In the second pair, the pronoun refers to the other noun of the same sentence."""
     measured = coreference.noun_influence(translator, PAIRS)
     katze = Hidden(source=(0, 1), target=(0, 1))
     hund = Hidden(source=(3, 4), target=(3, 4))

@@ -1,6 +1,6 @@
-"""The phrasebook's grammar against hand-written translations.
+"""Compare the phrasebook's grammar with hand-written translations and a table of genders.
 
-A table of genders and the phrasebook's own promises are further witnesses.
+The phrasebook's documented properties are tested too.
 """
 
 import gzip
@@ -50,7 +50,7 @@ def everything(corpus):
 
 @pytest.fixture(scope="module")
 def grammar():
-    """The whole grammar: English sentence -> what the rule wrote."""
+    """The whole grammar: English sentence -> the rule's output."""
     return {
         phrasebook.spell(sentence.english): sentence for sentence in phrasebook.every_sentence()
     }

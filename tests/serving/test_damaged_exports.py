@@ -1,7 +1,4 @@
-"""Exports that are damaged or changed are refused in one line.
-
-TensorFlow does not see them.
-"""
+"""Damaged or changed exports are refused in one line, before TensorFlow loads them."""
 
 import io
 import json
@@ -28,15 +25,12 @@ def sound(tmp_path_factory):
 
 @pytest.fixture
 def export(sound, tmp_path):
-    """A copy of it, to damage."""
+    """A copy of the export, to be damaged."""
     return shutil.copytree(sound, tmp_path / "echo" / "1")
 
 
 def refused(capsys, export) -> str:
-    """The one line with which `tfformer serve` ends.
-
-    Before it stands its step, "loading ...".
-    """
+    """Return the error line of `tfformer serve`, which follows its step "loading ..."."""
     assert main(["serve", str(export), "--port", "0"]) == 2
     lines = capsys.readouterr().err.splitlines()
     (line,) = (line for line in lines if not line.startswith("loading "))
@@ -133,7 +127,7 @@ def test_a_vocabulary_that_is_none_is_refused(export, capsys, name, message):
 
 
 def test_tokens_are_counted_as_the_model_reads_them(export):
-    """With the token of the language before the sentence, after the text was rewritten."""
+    """With the language token at the beginning, after the text is rewritten."""
     content = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(["a b c d e f g h"] * 50),
@@ -158,7 +152,7 @@ def test_tokens_are_counted_as_the_model_reads_them(export):
 
 
 def test_a_manifest_knows_its_own_digest(export, capsys):
-    """One value changed is enough; spaces and the order of keys do not matter."""
+    """A single changed value is detected; spaces and the order of keys do not matter."""
     manifest = read_manifest(export) | {"decoding": {"max_length": 60, "length_penalty": 0.6}}
     write_manifest(export, manifest)
     assert read_manifest(export) == manifest

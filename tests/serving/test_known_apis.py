@@ -1,6 +1,7 @@
-"""LibreTranslate's and DeepL's APIs, by their own clients and by hand.
+"""LibreTranslate's and DeepL's APIs, used by their clients and by hand.
 
-The served model gives a sentence in capitals, and as its second best in small letters behind "so".
+The served model returns a sentence in capitals, and as its second translation "so" and the sentence
+in lower case.
 """
 
 import http.client
@@ -20,7 +21,7 @@ CAPITALS = "MR. SMITH IS HERE.  HE SLEEPS.\n\n\tTHE DOG?  \n"
 def ask(
     server, method: str, path: str, content: object = None, **headers: str
 ) -> tuple[int, object]:
-    """Status and JSON of an answer; a dict is sent as JSON, a list of pairs as a form."""
+    """Return status and JSON of a response. A dict is sent as JSON, a list of pairs as a form."""
     body, kind = None, "application/json"
     if isinstance(content, dict):
         body = json.dumps(content).encode()
@@ -84,7 +85,7 @@ def test_deepls_client_has_the_faster_search_and_whole_lines(server):
 
 
 def test_deepls_client_has_lines_that_go_on(server):
-    """A blank line ends a sentence all the same."""
+    """A blank line nevertheless ends a sentence."""
     client = deepl.DeepLClient("any", server_url=server.rest)
     text = "The animal \r\n is tired.\nIt\nsleeps\n\nA dog\n"
     for split, expected in (
@@ -117,7 +118,7 @@ def test_deepls_client_has_xml_by_its_own_rules(server, text, expected):
     ],
 )
 def test_deepls_client_hears_what_is_no_xml(server, text, message):
-    """As from DeepL, which refuses a request whose XML cannot be read, with the place."""
+    """DeepL also refuses a request with malformed XML, and names the position."""
     client = deepl.DeepLClient("any", server_url=server.rest)
     with pytest.raises(
         deepl.DeepLException, match=f"the XML cannot be read: .*{message}"

@@ -1,4 +1,4 @@
-"""LiteRT exports behind the server, against the translator of their run."""
+"""Compare served LiteRT exports with the translator of their run."""
 
 import asyncio
 import shutil
@@ -21,13 +21,13 @@ pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed: pip insta
 
 @pytest.fixture(scope="module", params=["dynamic", "static"])
 def version(request):
-    """A version with a beam search."""
+    """A version with beam search."""
     return ServedModel("m", request.getfixturevalue(f"{request.param}_litert")).newest
 
 
 @pytest.fixture(scope="module")
 def greedy(greedy_litert):
-    """A version of greedy search alone."""
+    """A version with only greedy search."""
     return greedy_litert
 
 
@@ -123,7 +123,7 @@ def test_models_of_two_kinds_are_behind_one_server(greedy, translator, tmp_path)
 
 
 def test_the_newest_two_of_a_folder_of_versions_are_served(greedy, tmp_path):
-    """Of whichever kind they are."""
+    """Whatever their formats are."""
     for number in ("3", "9"):
         shutil.copytree(greedy, tmp_path / number)
     save_scripted_model(tmp_path / "10", "v10")

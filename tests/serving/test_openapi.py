@@ -1,4 +1,4 @@
-"""The description of the server's APIs has every route, and says what the server translates."""
+"""The description of the server's APIs lists every route and the served languages."""
 
 from support.served_texts import backwards, with_client
 

@@ -1,4 +1,4 @@
-"""The server among other pages of the same browser."""
+"""The server protects itself against other pages in the same browser."""
 
 import asyncio
 import base64
@@ -19,7 +19,7 @@ ONE = {"instances": ["a"]}
 
 
 def answer_to(server, method: str, path: str, **headers: str) -> http.client.HTTPResponse:
-    """The answer to a request with these headers; the body is read."""
+    """Return the response to a request with these headers, after reading its body."""
     connection = http.client.HTTPConnection(urlsplit(server.rest).netloc, timeout=60)
     body = json.dumps(ONE) if method == "POST" else None
     named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -89,7 +89,7 @@ def test_the_own_page_a_program_and_a_link_are_answered(server):
 
 
 def test_an_allowed_name_is_a_host_and_an_origin():
-    """As behind a proxy, which may keep the Host or not."""
+    """As behind a proxy, which may keep or replace the Host header."""
     model = scripted("echo", Scripted())
 
     async def statuses(hosts):

@@ -1,4 +1,4 @@
-"""Requests that arrive together, against scripted models."""
+"""Concurrent requests, with scripted models."""
 
 import asyncio
 import threading
@@ -20,10 +20,7 @@ def strings(*values: str) -> dict[str, np.ndarray]:
 
 
 async def gather(*requests) -> list:
-    """Submit (version, signature, inputs) all at once.
-
-    Returned are the outputs, or errors, of each.
-    """
+    """Submit (version, signature, inputs) concurrently; return the outputs or errors of each."""
     batches = RequestQueue()
     loop = asyncio.create_task(batches.run())
     try:
@@ -53,7 +50,7 @@ def test_requests_of_a_kind_run_together_up_to_the_cap_and_each_gets_its_own():
 
 
 def test_a_batch_waits_as_long_as_requests_keep_arriving_but_not_forever():
-    """Requests arrive at half the interval that a batch waits for one more."""
+    """Requests arrive at half the interval for which a batch waits."""
     sizes = []
 
     def run(signature, inputs):
@@ -89,10 +86,7 @@ def test_ids_of_different_lengths_do_not_run_together():
 
 
 def test_requests_whose_callers_have_gone_do_not_count():
-    """200 callers give up while the first request runs.
-
-    The queue is as empty as if they had not come.
-    """
+    """200 callers give up while the first request runs. The queue is then empty again."""
     started, go_on = threading.Event(), threading.Event()
     rows = []
 

@@ -1,6 +1,6 @@
-"""The server against the translator, scripted models and hostile requests.
+"""Compare the server with the translator and scripted models.
 
-The tests cover REST, the verb and the page.
+The tests cover REST, hostile requests, the command and the page.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ SENTENCES += ["", "The Ж 😀 dog.", "The dog."]
 
 
 def post(server, path: str, body: dict) -> dict:
-    """The JSON of the answer to a POST."""
+    """Return the JSON of the response to a POST."""
     headers = {"Content-Type": "application/json"}
     request = urllib.request.Request(server.rest + path, json.dumps(body).encode(), headers)
     with urllib.request.urlopen(request, timeout=60) as response:
@@ -42,7 +42,7 @@ def post(server, path: str, body: dict) -> dict:
 
 
 def predictions(server, sentences: list[str], with_beam: bool) -> list[tuple[str, float]]:
-    """The best translation of each sentence and its score, by TensorFlow Serving's API."""
+    """Return the best translation of each sentence and its score, by TensorFlow Serving's API."""
     found = []
     for start in range(0, len(sentences), 7):
         body = {"instances": sentences[start : start + 7]}
@@ -473,10 +473,7 @@ def test_the_page_translates_what_is_typed(server, browser):
 
 
 def test_the_page_runs_no_markup_of_a_text(server, browser):
-    """Neither of a source nor of a translation.
-
-    The policy would stop the script as well.
-    """
+    """In a source or a translation; the policy would also block the script."""
     browser.open(server.rest + "/?")
     browser.until("document.readyState + document.activeElement.id", "completesource")
     tag = "<img src=x onerror='document.title=1'>"
@@ -494,7 +491,7 @@ def test_the_description_of_the_api_is_a_page_too(server, browser):
 
 
 def test_the_description_of_the_api_fits_a_narrow_window(server, browser):
-    """No field is wider than the window, and no name of one is broken into letters."""
+    """No field is wider than the window, and no field name is broken within a word."""
     window = {"width": 390, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     browser.call("Emulation.setDeviceMetricsOverride", **window)
     browser.open(server.rest + "/docs?")

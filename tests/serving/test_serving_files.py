@@ -1,4 +1,4 @@
-"""The files of export/serving: a sample, the smoke test, TensorFlow Serving's configuration."""
+"""The files of export/serving: a sample, the smoke test and TensorFlow Serving's configuration."""
 
 import importlib.util
 import os
@@ -76,7 +76,7 @@ def test_the_smoke_test_passes_here_and_fails_elsewhere(server):
 
 
 def test_compose_and_run_server_start_the_same():
-    """One version is enough, and the model's name is a variable."""
+    """One version is enough, and a variable sets the model's name."""
     compose = yaml.safe_load((SERVING / "compose.yaml").read_text(encoding="utf-8"))
     labelled = yaml.safe_load((SERVING / "compose.labels.yaml").read_text(encoding="utf-8"))
     service = compose["services"]["serving"]
@@ -150,19 +150,18 @@ def set_labels(export: Path, *arguments: str) -> subprocess.CompletedProcess:
 
 
 class LabelRule:
-    """TensorFlow Serving's rule of labels and versions.
+    """TensorFlow Serving's rule for labels and versions, see `ServerCore::ReloadConfig`.
 
-    It is that of `ServerCore::ReloadConfig`. It updates the labels first, and only then loads and
-    unloads versions. A label must point to a version that is loaded by then; with
-    --allow_version_labels_for_unavailable_models a label that is new, or stays at its version, need
-    not. What is refused leaves everything as it was.
+    The labels are updated first; then versions are loaded and unloaded. A label must name a loaded
+    version. With --allow_version_labels_for_unavailable_models, this does not apply to a label that
+    is new or unchanged. A refused file changes nothing.
     """
 
     def __init__(self):
         self.loaded, self.labels = set(), {}
 
     def reload(self, text: str) -> bool:
-        """Read a file; whether it was accepted."""
+        """Read a file; return whether it was accepted."""
         read = text_format.Parse(text, model_server_config_pb2.ModelServerConfig())
         (model,) = read.model_config_list.config
         assert (model.name, model.base_path) == ("mine", "/models/mine")
@@ -176,7 +175,7 @@ class LabelRule:
 
 
 def steps_of_the_readme() -> list[list[str]]:
-    """The arguments of `set_labels.py` in the README's rollout, in order."""
+    """Return the arguments of `set_labels.py` in the README's rollout, in order."""
     text = (SERVING / "README.md").read_text(encoding="utf-8")
     return [line.split() for line in re.findall(r"set_labels\.py models/phrasebook (.*)", text)]
 

@@ -1,4 +1,4 @@
-"""Whole texts through the server: the stream, the cache, the keys, the formats."""
+"""Whole texts through the server: stream, cache, API keys, formats."""
 
 import asyncio
 import json
@@ -82,7 +82,7 @@ def test_a_stream_refuses_markup_by_name():
 
 
 def test_the_work_for_a_column_of_numbers_grows_with_its_lines(monkeypatch):
-    """And not with their square: it is done between the answers to all other requests."""
+    """Not with their square, because other requests would have to wait."""
     reads = []
 
     class Number(Segment):
@@ -105,7 +105,7 @@ def test_the_work_for_a_column_of_numbers_grows_with_its_lines(monkeypatch):
 
 
 async def send(server, body: dict) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection, after a request for a stream."""
+    """Open a connection and request a stream."""
     reader, writer = await asyncio.open_connection(server.host, server.port, limit=1_000)
     content = json.dumps(body).encode()
     head = f"POST /translate/stream HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(content)}"
@@ -117,7 +117,7 @@ ASKED = {"q": "A.", "source": "en", "target": "de"}
 
 
 def stream_of(pieces: Callable) -> tuple[int, str]:
-    """Status and text of a stream with scripted pieces."""
+    """Return status and text of a stream with scripted pieces."""
 
     async def run():
         app = application(ServedModels([backwards("en-de", [])]))
@@ -178,7 +178,7 @@ def test_the_work_for_a_client_that_has_gone_is_given_up():
 
 @contextmanager
 def in_thread(*models) -> Iterator[str]:
-    """An application in a thread; its address."""
+    """Serve an application in a thread; yield its address."""
     addresses: queue.Queue[str] = queue.Queue()
     loop = asyncio.new_event_loop()
     done = asyncio.Event()
@@ -200,7 +200,7 @@ def in_thread(*models) -> Iterator[str]:
 
 @pytest.mark.parametrize("api", ["libretranslate", "deepl"])
 def test_the_texts_of_one_request_run_together(api):
-    """In their order, in a few batches and not one by one."""
+    """In order, in a few batches instead of one by one."""
     texts = [f"Page {letters(number)}." for number in range(40)]
     sizes = []
 
@@ -266,13 +266,13 @@ def test_markup_stays_where_it_was():
 
 
 def backwards_links(sources: list[str], targets: list[str]) -> list[list[tuple[int, int]]]:
-    """The alignments of `backwards`: the last word first."""
+    """Return the alignments of `backwards`, which puts the last word first."""
     assert all(target == source[::-1] for source, target in zip(sources, targets, strict=True))
     return list(map(last_word_first, sources))
 
 
 def test_markup_goes_with_its_words_where_the_model_has_alignments():
-    """A page of more sentences than a batch has; the other sentences are left alone."""
+    """The page has more sentences than a batch; sentences without markup are not aligned."""
     aligned = []
 
     def align(sources, targets):
@@ -292,7 +292,7 @@ def test_markup_goes_with_its_words_where_the_model_has_alignments():
 
 
 def test_words_that_belong_together_are_told():
-    """There are none of an export, nor of a sentence that is too long for the model."""
+    """Exports, and sentences that are too long for the model, have no alignments."""
 
     async def scenario(client):
         async def links(**fields):
@@ -324,7 +324,7 @@ TARGET_WORDS = SOURCE_WORDS.replace("#mirror", "#translation")
 
 
 def test_the_page_marks_the_words_that_belong_together(browser):
-    """And sentences alone where the model has no alignments, or another wording is chosen."""
+    """The page marks only whole sentences without alignments or for another wording."""
     models = [backwards("mine", [], backwards_links), backwards("export", [])]
     with in_thread(*models) as address:
         browser.open(address)
@@ -359,7 +359,7 @@ def test_the_page_marks_the_words_that_belong_together(browser):
 
 
 def letters(number: int) -> str:
-    """Write a number in letters, as digits would have to survive the reversal."""
+    """Write a number in letters, because digits would survive the reversal."""
     return "".join(chr(ord("a") + int(digit)) for digit in str(number))
 
 

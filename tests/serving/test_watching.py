@@ -1,4 +1,4 @@
-"""Health and end of the server, and several models behind it."""
+"""Health and shutdown of the server, with several models."""
 
 import asyncio
 import gc
@@ -79,7 +79,7 @@ def test_two_models_answer_until_the_last_request_is_done(tmp_path):
 
 @pytest.mark.slow
 def test_a_new_version_takes_over_without_a_lost_request(tmp_path, capsys):
-    """The oldest is released, and a damaged one changes nothing."""
+    """The oldest version is released; a damaged version is ignored."""
     versions, ready = tmp_path / "en-de", tmp_path / "ready"
     save_scripted_model(versions / "1", "v1")
     for number in ("2", "3"):

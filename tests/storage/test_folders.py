@@ -1,4 +1,4 @@
-"""Folders of object stores: each copy as another process would have it."""
+"""Folders of object stores, as seen by another process."""
 
 import itertools
 import sys
@@ -17,7 +17,7 @@ numbers = itertools.count()
 
 @pytest.fixture
 def bucket(object_store):
-    """The name of a new bucket; nobody looks at the requests afterwards."""
+    """The name of a new bucket, whose requests are not inspected."""
     name = f"bucket-{next(numbers)}"
     object_store.bucket(name)
     yield name
@@ -101,7 +101,7 @@ def test_the_holder_is_not_pulled_into(bucket):
 
 
 def replace_when_read(object_store, bucket: str, name: str, contents: Iterator[bytes]) -> None:
-    """Let an object have the next content whenever somebody begins to read it."""
+    """Replace an object's content whenever a read of it begins."""
 
     def replace(method: str, path: str) -> None:
         if method == "GET" and path.endswith(f"/{name}") and (content := next(contents, None)):
@@ -115,7 +115,7 @@ def replace_when_read(object_store, bucket: str, name: str, contents: Iterator[b
 
 
 def test_a_file_that_is_replaced_on_the_way_is_fetched_again(bucket, object_store):
-    """Of a file in several parts, the first could be old and the last new."""
+    """Otherwise the first chunks of a file could be old and the last ones new."""
     folder = RemoteFolder(object_store.bucket(f"{bucket}-of-a", {"a": b"old"}))
     contents = iter([b"new"])
     replace_when_read(object_store, f"{bucket}-of-a", "a", contents)

@@ -1,4 +1,4 @@
-"""Runs and exports, told apart by the names of their files."""
+"""Runs and exports are distinguished by the names of their files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Files appear whole or not at all."""
+"""Files are written completely or not at all."""
 
 import os
 import random
@@ -85,7 +85,7 @@ def test_permissions_follow_the_umask(tmp_path):
 
 
 def leaving(folder: Path, name: str, process: int = GONE) -> Path:
-    """A temporary file of this machine, as a process of this number would leave it."""
+    """Create a temporary file as left by a process with this number on this machine."""
     with suppress(InterruptedError), whole_file(folder / name) as temporary:
         mark = temporary.name
         raise InterruptedError
@@ -218,7 +218,7 @@ def test_a_device_is_no_regular_file(tmp_path):
 
 
 def test_a_file_that_keeps_errors_is_without_them_an_ordinary_one(tmp_path):
-    """Every operation has the result that Python's own file has."""
+    """Every operation returns what Python's own file returns."""
     draw, path, other = random.Random(25), tmp_path / "a", tmp_path / "b"
     path.touch()
     with error_keeping(path) as file, other.open("w+b", buffering=0) as expected:

@@ -28,7 +28,7 @@ BY_DAY = ("A", "C", "H", "I", "M2M")
 
 
 def each(names: Iterable[str], by_day: Sequence[str] = BY_DAY) -> list:
-    """The fixtures as parameters of a test; those outside `by_day` are tested by night."""
+    """Return the fixtures as parameters of a test; those outside `by_day` are nightly."""
     return [pytest.param(n, marks=[pytest.mark.nightly] * (n not in by_day)) for n in names]
 
 
@@ -64,7 +64,7 @@ def answers(name: str) -> Answers:
 
 
 def put(model, tensors) -> None:
-    """Assign arrays to a model's weights by their places."""
+    """Assign arrays to a model's weights by name."""
     for variable, places in variables(model):
         variable.assign(np.concatenate([tensors[place] for place in places], axis=-1))
 

@@ -19,7 +19,7 @@ ENVIRONMENT = {
 
 
 class Quiet(WSGIRequestHandler):
-    """A handler that logs nothing."""
+    """A handler without logging."""
 
     def log(self, *_: object) -> None:
         """Do nothing."""

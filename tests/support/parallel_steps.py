@@ -1,4 +1,4 @@
-"""Fifty steps of training on made-up batches, in a process of its own: losses and weights."""
+"""Fifty training steps on made-up batches in a separate process: losses and weights."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Writes `pytorch_model.bin` in torch's zip layout, without torch."""
+"""Write `pytorch_model.bin` in torch's zip layout, without torch."""
 
 import io
 import pickle

@@ -12,4 +12,4 @@ class ScriptedEngine:
         return [len(text.strip()) for text in texts]
 
     def close(self):
-        """There is nothing to free."""
+        """Do nothing."""

@@ -25,7 +25,7 @@ SERVING = Path(__file__).parents[2] / "export" / "serving"
 
 
 def start_server(*arguments, port=0) -> SimpleNamespace:
-    """Start `tfformer serve` in a process of its own.
+    """Start `tfformer serve` in a separate process.
 
     Returns the process and its address when the server is ready.
     """

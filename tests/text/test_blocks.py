@@ -1,4 +1,4 @@
-"""A long text is translated while it is read, and no more of it is held than a few blocks."""
+"""A long text is translated while it is read, with only a few blocks in memory."""
 
 import itertools
 import random
@@ -20,7 +20,7 @@ def same(sentences: list[str]) -> list[str]:
 
 
 def long_text(spaces: tuple[str, ...], characters: int, seed: int = 1) -> Iterator[str]:
-    """Yield a text in sentences, each with the space behind it."""
+    """Yield a text sentence by sentence, each with the following space."""
     draw, size = random.Random(seed), 0
     while size < characters:
         part = draw.choice(SENTENCES) + draw.choice(spaces)

@@ -1,4 +1,4 @@
-"""Kinds of inputs from bug reports and real pages, with what a reader expects of each."""
+"""Inputs from bug reports and real pages, with the translations that readers expect."""
 
 import re
 
@@ -9,7 +9,7 @@ from tfformer.text.protected_words import protected_words
 
 
 def translated(text, format, answer=None, **settings):
-    """The translation, and what the model was given; without an answer it writes capitals."""
+    """Return the translation and the model's inputs; by default the model writes capitals."""
     heard = []
 
     def translate(sentences):
@@ -301,7 +301,7 @@ def test_writing_without_spaces_ends_a_protected_word(word, around):
 
 
 def localised():
-    """Sentences with numbers, prices, times and dates, and their German translations."""
+    """Return sentences with numbers, prices, times and dates, and their German translations."""
     yield "The car costs 12,500 euros.", "Das Auto kostet 12.500 Euro."
     yield "He arrives at 5:30 pm.", "Er kommt um 17:30 Uhr an."
     yield "On 3/14/2026 it rains.", "Am 14.03.2026 regnet es."

@@ -1,4 +1,4 @@
-"""Documents in the encodings that they declare."""
+"""Documents in declared encodings."""
 
 from xml.etree import ElementTree
 

@@ -1,4 +1,4 @@
-"""Elements of HTML that stay, with and without an end tag of their own."""
+"""HTML elements that are not translated, with and without an end tag."""
 
 import random
 import re
@@ -40,7 +40,7 @@ def word(draw: random.Random) -> str:
 
 
 def page(draw: random.Random, name: str = "div", depth: int = 0) -> Iterator[str]:
-    """Yield the parts of valid HTML, a word at a time, with few end tags."""
+    """Yield the parts of valid HTML, word by word, with few end tags."""
     stays = depth and draw.random() < 0.2
     if name == "svg":
         yield draw.choice(['<svg class="a"/>', "<svg><path/></svg>"])
@@ -62,7 +62,7 @@ def shout(sentences: list[str]) -> list[str]:
 
 
 def translated(element: Element) -> Iterator[str]:
-    """Yield the words of a browser's tree that are not in an element that stays."""
+    """Yield the words of a browser's tree outside elements that are not translated."""
     if element.get("translate") != "no":
         yield from (element.text or "").split()
         for child in element:
@@ -72,7 +72,7 @@ def translated(element: Element) -> Iterator[str]:
 
 @given(draw=st.randoms(use_true_random=False))
 def test_an_element_that_stays_ends_where_the_standards_tree_ends_it(draw):
-    """Without a document type, a table would stand within a paragraph, as in old browsers."""
+    """Without a document type, a table would be part of a paragraph, as in old browsers."""
     text = f"<!doctype html>{''.join(page(draw))}"
     found = translate_text(text, shout, "html")
     tree = parse(text, namespace_html_elements=False)
@@ -118,7 +118,7 @@ def test_other_elements_end_at_their_end_tags(text, expected):
 
 @pytest.mark.parametrize("tags", ["<x>", "<x><div>", "<x><li>", "<a{}>", "<li><ul>"])
 def test_the_work_grows_with_the_length_alone(tags):
-    """Four times the length is four times the work, not sixteen times."""
+    """Four times the length takes four times the work, not sixteen times."""
 
     def work(length: int) -> int:
         inside = "".join(tags.format(number) for number in range(length))

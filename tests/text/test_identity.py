@@ -1,4 +1,4 @@
-"""A document comes back if each translation is its sentence, or the sentence in capitals."""
+"""A document is preserved if each translation is its sentence, or its sentence in capitals."""
 
 import re
 from collections import Counter
@@ -79,7 +79,7 @@ def test_a_document_comes_back(document):
 
 @given(st.tuples(st.sampled_from(["html", "xml"]), HTML), st.permutations(range(6)))
 def test_with_any_translation_no_letter_is_lost_and_no_tag(document, order):
-    """A translation that knows none of the words."""
+    """The translation shares no words with the sentence."""
     format, text = document
     text = as_xml(text) if format == "xml" else text
     said: list[str] = []

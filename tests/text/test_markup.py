@@ -1,4 +1,4 @@
-"""HTML, Markdown and subtitles: markup stays, and stands at the right words."""
+"""HTML, Markdown and subtitles: markup is preserved at the right words."""
 
 import re
 from collections import Counter
@@ -73,7 +73,7 @@ def same(sentences):
 
 
 def heard(text, format):
-    """The sentences that a text gives to the model."""
+    """Return the sentences of a text that the model gets."""
     sentences = []
     translate_text(text, lambda batch: sentences.extend(batch) or batch, format)
     return sentences
@@ -189,7 +189,7 @@ def test_tags_go_where_the_alignment_says():
     ],
 )
 def test_tags_that_html_does_not_know_stand_within_a_sentence(text, sentences):
-    """As browsers and DeepL have it; where nothing stands beside them they are rows of XML."""
+    """As in browsers and DeepL. Without text beside them, they are rows of XML."""
     assert heard(text, "html") == sentences
     assert translate_text(text, same, "html") == text
 
@@ -222,7 +222,7 @@ def test_elements_that_words_stand_beside_are_within_a_sentence(text, sentences)
     ],
 )
 def test_inline_elements_side_by_side_are_rows(text, sentences):
-    """Links of a menu, where no words stand beside them."""
+    """For example the links of a menu, without words beside them."""
     assert heard(text, "html") == sentences
     assert translate_text(text, same, "html") == text
 
@@ -245,7 +245,7 @@ def test_inline_elements_within_a_sentence_or_a_word_are_no_rows(text, sentence)
 
 @pytest.mark.slow
 def test_rows_are_translated_while_they_are_read():
-    """So that a file of XML, which has no paragraphs, need not be held."""
+    """A file of XML has no paragraphs and would otherwise be read as a whole."""
     read = 0
 
     def rows() -> Iterator[str]:
@@ -286,7 +286,7 @@ def test_no_space_is_written_as_a_hard_break_or_an_entity(format, text, expected
     ],
 )
 def test_a_part_of_a_word_is_marked_and_nothing_is_lost_or_doubled(text):
-    """Where copies and tags are glued to a word that comes back in capitals."""
+    """Copies and tags are attached to a word that the model writes in capitals."""
     found = TextTranslator(lambda batch: [one.upper() for one in batch]).translate(text, "html")
     assert found.upper() == text.upper()
     assert re.findall(r"</?\w>", found) == re.findall(r"</?\w>", text)
@@ -311,7 +311,7 @@ GLUED += ["<b>", "</b>", "<i>", "</i>", "<code>f(x)</code>", "<img>", "<x/>"]
 @pytest.mark.parametrize(("translate", "align"), [(same, None), (backwards, backwards_links)])
 @given(parts=st.lists(st.sampled_from(GLUED), min_size=2, max_size=13))
 def test_tags_and_copies_glued_to_words_neither_lose_nor_double_any(translate, align, parts):
-    """In a text that the model got as one sentence."""
+    """In a text that the model gets as one sentence."""
     said: list[str] = []
 
     def listen(batch: list[str]) -> list[str]:
@@ -331,7 +331,7 @@ def test_a_point_stays_at_its_place_within_or_between_words(text):
 
 @pytest.mark.parametrize("empty", ["<i class=icon></i>", "<x></x>", "<img>"])
 def test_an_empty_element_has_its_spaces(empty):
-    """A model writes single spaces: none is left beside the element unless one is added."""
+    """A model writes single spaces, so a space beside the element must be added."""
     translator = TextTranslator(lambda batch: [" ".join(one.split()) for one in batch])
     for text in (f"Press {empty} now.", f"{empty} Press now.", f"Press now {empty}"):
         assert translator.translate(text, "html") == text
@@ -408,7 +408,7 @@ def shout(sentences):
     ],
 )
 def test_marks_beside_a_word_go_where_it_goes(format, text, sentences, expected):
-    """Footnotes and signs, of which the model knows nothing."""
+    """Footnotes and signs, which the model does not see."""
     assert heard(text, format) == sentences
     assert translate_text(text, same, format) == text
     assert TextTranslator(backwards, backwards_links).translate(text, format) == expected
@@ -428,7 +428,7 @@ def test_marks_beside_a_word_go_where_it_goes(format, text, sentences, expected)
     ],
 )
 def test_a_sign_in_an_element_is_no_word(text, sentences, expected):
-    """It stays before or behind its paragraph, or at the word within it that it touches."""
+    """It remains before or after its paragraph, or beside the word that it touches."""
     assert heard(text, "html") == sentences
     assert translate_text(text, same, "html") == text
     assert TextTranslator(backwards, backwards_links).translate(text, "html") == expected
@@ -527,7 +527,7 @@ TAGS = ["<b>", "</b>", "<i>", "</i>", "<br>", "<p>", "</p>", "<img>", "<", "&", 
 
 
 def raw(parts):
-    """The text of tokens or pieces, with their markup."""
+    """Return the text of tokens or pieces, with their markup."""
     return "".join(part.raw for part in parts)
 
 
@@ -566,7 +566,7 @@ def test_pieces_are_cut_within_words_and_markup_goes_on():
     ],
 )
 def test_long_and_deep_documents_come_back_in_time(format, text):
-    """Where the time grew with the square, they would take hours; where tags recurred, fail."""
+    """Quadratic time would take hours; recursion over nested tags would fail."""
     is_same = translate_text(text, same, format) == text  # pytest would take hours to compare them
     assert is_same
 

@@ -1,7 +1,7 @@
-"""Long texts, written for these tests in the style of the nineteenth century.
+"""Long texts in the style of the nineteenth century, written for these tests.
 
-A line is a sentence, as a reader divides them: dialogue, abbreviations, prices, dates, initials.
-The model of the tests writes capitals, but for the units of numbers, which stay.
+Each line is a sentence: dialogue, abbreviations, prices, dates, initials. The model writes
+capitals, except for units of numbers.
 """
 
 import random
@@ -20,7 +20,7 @@ GAPS = (" ", "  ", "\n", "\r\n", "\n\n    ", "\t", " \n\n\n", "\u00a0", "\u2028"
 
 
 def in_capitals(text: str) -> str:
-    """The text in capitals, but for the words that stay."""
+    """Return the text in capitals, except for words that are not translated."""
     parts, done = [], 0
     for kept in protected_words().finditer(text):
         parts += [text[done : kept.start()].upper(), kept[0]]
@@ -52,7 +52,10 @@ def test_a_whole_text_keeps_every_word(text, format):
 
 @pytest.mark.parametrize("text", TEXTS, ids=[file.stem for file in PROSE])
 def test_most_sentences_of_running_prose_are_found(text):
-    """Of the 233 in all three, 225: "Sir Wm. Dacre" and "lat. 44° N." are among the others."""
+    """225 of the 233 sentences in all three texts; "Sir Wm.
+
+    Dacre" and "lat. 44° N." are in the others.
+    """
     lines = [paragraph.splitlines() for paragraph in text.split("\n\n")]
     found = [
         segment.text

@@ -12,7 +12,7 @@ SYMBOLS = ("⟦1⟧", "⟦2⟧")
 
 
 def heard_and_said(text, answer, format="text", **settings):
-    """What the model gets, and what becomes of its answer."""
+    """Return the model's input, and the final translation of its output."""
     heard = []
 
     def translate(sentences):

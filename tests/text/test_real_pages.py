@@ -1,4 +1,4 @@
-"""Pages of documentation, as Python makes them, are translated and read by Chromium."""
+"""Pages of Python's documentation are translated and read by Chromium."""
 
 import json
 import pydoc
@@ -33,7 +33,7 @@ READ = """(text => {
 
 
 def read_by(browser, page: str) -> dict:
-    """Return the elements and texts that the browser finds in a page."""
+    """Return the elements and texts of a page in the browser."""
     return browser.evaluate(f"{READ}({json.dumps(page)})")
 
 

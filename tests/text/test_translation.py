@@ -1,4 +1,4 @@
-"""Whole texts around a function that takes sentences."""
+"""Translate whole texts with a function that translates sentences."""
 
 import random
 
@@ -34,7 +34,7 @@ def test_a_line_is_one_sentence_to_the_format_of_lines():
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_byte_order_mark_comes_back(format):
-    """It hides no heading, and is no part of a sentence."""
+    """It hides no heading, and is not part of a sentence."""
     heard = []
     translator = TextTranslator(lambda batch: heard.extend(batch) or shout(batch))
     text = "# one" if format == "markdown" else "one"
@@ -51,7 +51,7 @@ def test_where_a_model_says_nothing_a_sentence_stays(said, text):
 
 
 def test_a_protected_word_has_a_place_in_a_translation_without_words():
-    """Such as a part of a document that is put together by hand."""
+    """For example a fragment of a document that is joined by hand."""
     sentence = MarkedSentence((Piece("😀", "😀", Role.COPY), Piece("word", "word")))
     assert with_marks(sentence, "") == "😀"
 
@@ -89,7 +89,7 @@ GLUED += [",", "!", ". ", "(", ")", "-", "…", '"', " ", "word", "animal"]
 
 @pytest.mark.parametrize("placeholders", [(), ("⟦1⟧", "⟦2⟧")])
 def test_no_clause_of_copies_glued_together_is_too_long(placeholders):
-    """Copies are never cut, so a clause ends beside one."""
+    """Copies are never divided, so a clause ends beside one."""
     heard = []
     translator = TextTranslator(
         lambda batch: heard.extend(batch) or batch,
@@ -106,7 +106,7 @@ def test_no_clause_of_copies_glued_together_is_too_long(placeholders):
 
 
 def test_a_long_word_is_cut_in_time_that_grows_in_proportion():
-    """Of two million letters, the longest word of a request."""
+    """Two million letters, the maximum length of a request."""
     text = "o" * 2 * 10**6
     translator = TextTranslator(
         lambda sentences: sentences,

@@ -1,4 +1,4 @@
-"""XML: whole documents and fragments, by XML's own rules."""
+"""XML documents and fragments, by the rules of XML."""
 
 import random
 import re
@@ -85,7 +85,7 @@ NAMES = ["doc", "p", "li", "td", "title", "code", "style", "textarea", "svg", "b
 
 
 def document(draw: random.Random, depth: int = 0) -> Iterator[str]:
-    """Yield the parts of a document, in which elements hold either words or elements."""
+    """Yield the parts of a document in which elements contain either words or elements."""
     name = draw.choice(NAMES)
     attributes = draw.choice(["", "", "", ' translate="no"', " a='>'"])
     if depth > 5 or draw.random() < 0.1:
@@ -101,7 +101,7 @@ def document(draw: random.Random, depth: int = 0) -> Iterator[str]:
 
 
 def shouted(element: ElementTree.Element) -> None:
-    """Write a tree's words in capitals, but those that stay."""
+    """Write a tree's words in capitals, except elements that are not translated."""
     if element.get("translate") != "no":
         element.text = (element.text or "").upper()
         for child in element:
@@ -165,7 +165,7 @@ def test_an_error_names_its_place(text, place):
 
 
 def test_entities_are_not_expanded():
-    """Ten levels of ten would be ten thousand million words."""
+    """Ten levels of ten references would expand to ten thousand million words."""
     levels = "".join(f"<!ENTITY e{n} '{f'&e{n - 1};' * 10}'>" for n in range(1, 11))
     text = f"<!DOCTYPE a [<!ENTITY e0 'x'>{levels}]><a b='&e10;'>Go &e10;</a>"
     assert translate_text(text, shout, "xml") == text.replace("Go", "GO")

@@ -1,4 +1,4 @@
-"""Rows that share vectors, against an optimizer of the vectors themselves."""
+"""Compare rows that share vectors with an optimizer of the vectors."""
 
 import keras
 import numpy as np
@@ -34,7 +34,7 @@ OPTIMIZERS = {
 
 
 def sum_of_vectors():
-    """The matrix (V, families + CASES) that makes rows of vectors of letters and of cases."""
+    """Return the matrix (V, families + CASES) that maps vectors of letters and cases to rows."""
     families = case_families(PIECES, COUNTS)
     made_of = np.zeros((len(PIECES), families.families + CASES), np.float32)
     rows = np.arange(len(PIECES))
@@ -88,10 +88,10 @@ def test_other_variables_are_updated_as_ever():
 @pytest.mark.slow
 @pytest.mark.parametrize("usual_is_known", [True, pytest.param(False, marks=pytest.mark.nightly)])
 def test_a_softmax_may_be_in_doubt_between_words_of_different_case(usual_is_known):
-    """Between "Hund" and "rot" as they are, and between both in one case.
+    """ "Hund" and "rot" are equally likely, as are both words in any other case.
 
-    The least loss is that of half and half. Sums whose case says nothing of the word would give
-    "hund" and "Rot" as much.
+    The minimum loss gives each probability 1/2. If the case were independent of the word, "hund"
+    and "Rot" would be as likely.
     """
     pieces = ["▁hund", "▁Hund", "▁HUND", "▁rot", "▁Rot", "▁ROT"]
     pieces += [form(f"▁wort{n}") for n in range(5) for form in (str, str.title, str.upper)]

@@ -1,4 +1,4 @@
-"""TF_CONFIG, and the meeting of the processes that it names; no TensorFlow runs here."""
+"""TF_CONFIG, and the meeting of its processes, without TensorFlow."""
 
 import json
 import socket
@@ -64,7 +64,7 @@ def test_a_tf_config_that_names_no_worker_is_refused(monkeypatch, value, message
 
 
 def met(addresses: tuple[str, ...], facts: list[dict]) -> list[list]:
-    """What each worker learns of all, when all come at once."""
+    """Return what each worker learns about all workers when they meet."""
     with ThreadPoolExecutor() as threads:
         waiting = [
             threads.submit(Cluster(addresses, number).gathered, of_worker, 1)
@@ -109,7 +109,10 @@ def test_a_worker_that_does_not_come_is_named_within_the_limit(number, message):
 
 @pytest.mark.parametrize(("number", "others"), [(1, 3), (2, 3), (1, 2)])
 def test_a_worker_of_another_cluster_is_refused_at_once(number, others):
-    """Its TF_CONFIG names more workers than the first one's, or fewer; those of one go on."""
+    """Its TF_CONFIG names more or fewer workers than the first one's.
+
+    The other workers continue.
+    """
     addresses, count = free_addresses(3), 5 - others
     with ThreadPoolExecutor() as threads:
         first = [threads.submit(Cluster(addresses[:count], 0).gathered, {}, 1)]
@@ -165,7 +168,7 @@ def test_a_silent_stranger_is_not_heard_for_long(monkeypatch):
 
 
 def called(port: int) -> socket.socket:
-    """Return a connection to a port of this machine, as soon as somebody listens there."""
+    """Connect to a port of this machine as soon as a process listens there."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         try:
@@ -176,7 +179,7 @@ def called(port: int) -> socket.socket:
 
 
 def speak_slowly(port: int) -> None:
-    """Send a byte every tenth of a second for five seconds, or until nobody listens."""
+    """Send a byte every 0.1 s for five seconds, or until the connection is closed."""
     with called(port) as line, suppress(OSError):
         end = time.monotonic() + 5
         while time.monotonic() < end:
@@ -209,7 +212,7 @@ def test_workers_at_whose_address_nobody_listens_are_found():
 
 
 def test_a_worker_that_comes_again_is_answered():
-    """As after a restart of it while the chief still waits for a third."""
+    """As after a restart while the chief still waits for a third worker."""
     addresses = free_addresses(3)
     with ThreadPoolExecutor() as threads:
         chief = threads.submit(Cluster(addresses, 0).gathered, {}, 1)

@@ -1,4 +1,4 @@
-"""A training by XLA, here on a processor: its losses and the number of its programs."""
+"""Training compiled by XLA, here on a CPU: losses and number of programs."""
 
 import json
 import os
@@ -28,7 +28,7 @@ train(Config.from_dict(json.loads(sys.argv[1])), sys.argv[2], report=lambda line
 
 
 def losses(jit_compile, devices=("",), steps=STEPS):
-    """The losses of Adam's steps on batches with padding."""
+    """Return the losses of Adam's steps on batches with padding."""
     keras.utils.set_random_seed(1)
     dice = np.random.default_rng(1)
     model = tfformer.Transformer(20, 20, tie_embeddings="all", **SIZES)

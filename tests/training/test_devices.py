@@ -1,4 +1,4 @@
-"""What a recipe leaves open is settled by the devices, here a made-up list of them."""
+"""Settings that a recipe leaves open depend on the devices, here a made-up list."""
 
 import json
 import os
@@ -17,7 +17,7 @@ OPEN = Config()
 
 @pytest.fixture
 def with_gpus(monkeypatch):
-    """Let TensorFlow see GPUs of these compute capabilities."""
+    """Make TensorFlow list GPUs with these compute capabilities."""
 
     def see(*capabilities):
         monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})

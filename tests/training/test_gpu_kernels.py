@@ -1,6 +1,6 @@
-"""Every operation of a training step, of a search and of an export has a kernel for a GPU.
+"""Every operation of a training step, a search and an export has a GPU kernel.
 
-TensorFlow lists the kernels of its library on a machine without a GPU, too.
+TensorFlow lists its kernels on machines without a GPU, too.
 """
 
 import functools
@@ -34,7 +34,7 @@ def kernels_of(operation):
 
 
 def nodes(function):
-    """The operations of a concrete function and of all functions that it calls."""
+    """Return the operations of a concrete function and of all functions that it calls."""
     graph = function.graph.as_graph_def()
     yield from graph.node
     for called in graph.library.function:
@@ -42,7 +42,7 @@ def nodes(function):
 
 
 def without_gpu_kernel(function):
-    """The operations, with their types, that only a processor can run."""
+    """Return the operations, with their types, that have only a CPU kernel."""
     missing = set()
     for node in nodes(function):
         kernels = kernels_of(node.op)
@@ -102,7 +102,7 @@ def test_a_search_runs_on_a_gpu(beam_size, dtype):
 @pytest.mark.slow
 @pytest.mark.parametrize("untrained", [untrained_translator, untrained_generator])
 def test_an_export_runs_on_a_gpu(untrained):
-    """Strings, their pieces and the rows of ids into which they are divided are a processor's."""
+    """Strings, their pieces and the division into rows of ids remain on the CPU."""
     exported = untrained()
     signatures = signatures_of(exported, exported.model.logits)
     for function in signatures.over_ids.values():
@@ -113,7 +113,7 @@ def test_an_export_runs_on_a_gpu(untrained):
 
 
 def test_an_operation_on_strings_is_found():
-    """So the list above would not miss it."""
+    """The list above would therefore not miss such an operation."""
     length = tf.function(lambda text: tf.strings.length(text), autograph=False)
     traced = length.get_concrete_function(tf.TensorSpec((None,), tf.string))
     assert {name.split()[0] for name in without_gpu_kernel(traced)} == {"StringLength"}

@@ -1,6 +1,6 @@
-"""Workers on a Ray cluster: what is refused, and how often a lost one is replaced.
+"""Workers on a Ray cluster: refusals, and the number of replacements for lost workers.
 
-tests/faults/test_lost_workers.py trains on one.
+tests/faults/test_lost_workers.py trains on a cluster.
 """
 
 import json
@@ -47,7 +47,7 @@ def test_all_gpus_of_one_machine_need_no_cluster(tmp_path, capsys):
 
 @pytest.fixture
 def cluster(monkeypatch):
-    """A cluster of two processors that starts nothing."""
+    """A cluster of two processors that starts no process."""
     stub = SimpleNamespace(
         exceptions=ray.exceptions,
         cluster_resources=lambda: {"CPU": 2.0},
@@ -160,7 +160,7 @@ def test_a_machine_with_another_version_is_refused():
 
 
 def losing(run, calls, epochs):
-    """Return a training that loses a worker each time, after as many epochs as `epochs` says."""
+    """Return a training that loses a worker each time, after the numbers of epochs in `epochs`."""
 
     def trained(workers, gpus, config, run_dir, resume, init_from):
         calls.append((resume, init_from))
@@ -203,7 +203,7 @@ def test_a_training_that_comes_forward_may_lose_many_workers(cluster, monkeypatc
 
 
 def held_after_a_loss(calls, times):
-    """Return a training that loses a worker, which then holds the folder `times` times."""
+    """Return a training that loses a worker, which still locks the folder for `times` attempts."""
 
     def trained(*arguments):
         calls.append(arguments)
@@ -246,7 +246,7 @@ def test_a_folder_that_is_held_from_the_beginning_is_refused_at_once(
 
 
 class BoundError(Exception):
-    """One that Ray cannot carry, as it cannot be made of its text alone."""
+    """An error that Ray cannot transfer, because its text is not enough to construct it."""
 
     def __init__(self, library, text):
         super().__init__(text)

@@ -1,6 +1,6 @@
-"""The recipe's optimizer and schedule against the paper's settings.
+"""Compare the recipe's optimizer and schedule with the paper's settings.
 
-Arithmetic and singular values are further witnesses.
+Arithmetic and singular values are further references.
 """
 
 import keras
@@ -67,9 +67,9 @@ def test_adam_takes_the_steps_of_keras_own(name, of_keras, decay, accumulate):
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
 def test_weights_decay_in_matrices_alone(optimizer):
-    """Without a gradient a matrix shrinks by rate times decay.
+    """Without a gradient, a matrix shrinks by rate times decay.
 
-    Biases and normalisations stay.
+    Biases and normalisations do not change.
     """
     config = recipe(optimizer=optimizer, weight_decay=0.1, warmup_steps=1, learning_rate=0.01)
     model = small_model()
@@ -86,11 +86,10 @@ def test_weights_decay_in_matrices_alone(optimizer):
 
 
 def test_muon_turns_the_matrices_within_layers_by_orthogonal_steps_and_leaves_the_rest_to_adam():
-    """After one step all singular values of a matrix's change are near one.
+    """After one step, the singular values of a matrix's change are nearly equal.
 
-    They are so times 0.2 sqrt(longer side) times rate. (Liu et al. 2025, equation 4; Jordan et al.
-    2024 let the singular values lie between 0.7 and 1.2.) Adam's first step has the size of the
-    rate for every number.
+    They are about 0.2 sqrt(longer side) times rate, see Liu et al. 2025, equation 4; in Jordan et
+    al. 2024 they are from 0.7 to 1.2. Adam's first step changes every value by the rate.
     """
     optimizer = new_optimizer(
         recipe(optimizer="muon", warmup_steps=1, learning_rate=0.01), EPOCH_STEPS
@@ -115,10 +114,7 @@ def test_muon_turns_the_matrices_within_layers_by_orthogonal_steps_and_leaves_th
 def test_muon_takes_the_steps_of_keras_own_which_turns_one_matrix_at_a_time(
     dtype, nesterov, tolerance
 ):
-    """Over four steps, for several matrices and vectors between them.
-
-    The matrices have two shapes, one of them wide.
-    """
+    """Over four steps, for vectors and several matrices of two shapes, one of them wide."""
     config = recipe(
         optimizer="muon", weight_decay=0.1, warmup_steps=1, learning_rate=0.01, dtype=dtype
     )

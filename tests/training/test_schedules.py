@@ -1,7 +1,4 @@
-"""The learning-rate schedules against NumPy.
-
-Their peak is the one that the paper's numbers give.
-"""
+"""Compare the learning-rate schedules with NumPy and with the paper's peak."""
 
 import re
 

@@ -1,6 +1,6 @@
-"""Several devices and several processes take the steps of one.
+"""Several devices or processes take the same steps as one device.
 
-Each layout trains fifty steps in processes of its own, in float32 without dropout, with clipping,
+Each layout trains fifty steps in separate processes, in float32 without dropout, with clipping,
 accumulation, averaged weights and a scaled loss.
 """
 
@@ -15,7 +15,7 @@ from tfformer.config import Config
 
 @pytest.fixture(scope="module")
 def steps(tmp_path_factory) -> dict[str, np.ndarray]:
-    """The losses and weights of each layout; of the workers, those of both."""
+    """The losses and weights of each layout, and of both workers."""
     folder, addresses = tmp_path_factory.mktemp("steps"), free_addresses(2)
     processes = [forked.started(parallel_steps.main, folder / "devices.npz", "devices")]
     for number in range(2):
@@ -59,7 +59,7 @@ def test_all_workers_have_the_same_bits(steps):
 @pytest.mark.slow
 @pytest.mark.parametrize(("place", "optimizer", "count"), LAYOUTS)
 def test_no_shape_of_a_batch_is_traced_by_itself(steps, place, optimizer, count):
-    """Once to make variables, once without; the batches have dozens of shapes."""
+    """Two traces, with and without variables to create, for dozens of batch shapes."""
     own = count if place == "devices" else 1
     assert steps[f"{place}_{optimizer}_{count}_traced"] in (own, 2 * own)
 

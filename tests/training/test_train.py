@@ -1,7 +1,4 @@
-"""Training a small counting language.
-
-The tests are about learning, keeping, resuming, stopping and refusing.
-"""
+"""Train a small model of counting: learning, storing, resuming, stopping and refusing."""
 
 import contextlib
 import io
@@ -40,7 +37,7 @@ EPOCH_STEPS = 7  # of `full_config`
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory) -> Path:
-    """120 training and 20 validation lines of English numbers with their German."""
+    """120 training lines and 20 validation lines of English numbers, in English and German."""
     folder = tmp_path_factory.mktemp("corpus")
     write_number_corpus(folder, {"train": 120, "valid": 20}, greatest=10)
     return folder
@@ -79,9 +76,9 @@ def silent(line: str) -> None:
 
 @pytest.fixture(scope="module")
 def whole(corpus, tmp_path_factory) -> Path:
-    """An uninterrupted run of three epochs; its copy within the second, `killed`, lies beside it.
+    """An uninterrupted run of three epochs, and beside it a copy from within the second, `killed`.
 
-    Everything that has a state is switched on.
+    Everything with a state is enabled.
     """
     run = tmp_path_factory.mktemp("runs") / "whole"
     with pytest.MonkeyPatch.context() as patch:
@@ -91,7 +88,7 @@ def whole(corpus, tmp_path_factory) -> Path:
 
 
 def full_config(corpus: Path, **values) -> Config:
-    """Its epochs end within a pass over the text."""
+    """A recipe whose epochs end within a pass over the text."""
     stateful = {
         "epochs": 3,
         "epoch_steps": EPOCH_STEPS,
@@ -107,13 +104,13 @@ def full_config(corpus: Path, **values) -> Config:
 
 
 class Kill(BaseException):
-    """Stands for the end of the process: nothing catches it."""
+    """Represents the end of the process; no handler catches it."""
 
 
 def at_step(
     patch: pytest.MonkeyPatch, step: int, act: Callable[[callbacks.StopOnNaN], None]
 ) -> None:
-    """Make the next training call `act` when it has taken `step` steps."""
+    """Make the next training call `act` after `step` steps."""
     original = callbacks.StopOnNaN.on_train_batch_end
 
     def on_train_batch_end(self, batch, logs=None):
@@ -125,7 +122,7 @@ def at_step(
 
 
 def model_before_the_first_step(config: Config, run: Path, **start) -> keras.Model:
-    """The model with which a training begins that ends there."""
+    """Return the model with which a training begins, and end the training."""
     models = []
 
     def fit(model, *_):
@@ -156,9 +153,9 @@ def test_a_log_has_a_line_a_minute(monkeypatch):
 
 @pytest.mark.slow
 def test_a_killed_run_has_the_losses_and_weights_of_an_uninterrupted_one(corpus, whole, tmp_path):
-    """It goes on within a pass over the text.
+    """It is resumed within a pass over the text.
 
-    tests/faults kills the process, and begins again before the first epoch too.
+    tests/faults kills the process, also before the first epoch.
     """
     config, run = full_config(corpus), tmp_path / "run"
     assert TrainingData.read(config, Start(), silent).train.steps_per_epoch > EPOCH_STEPS
@@ -204,7 +201,7 @@ def mixed(corpus, tmp_path_factory) -> SimpleNamespace:
 
 @pytest.fixture(scope="module")
 def first_epoch_in_cache(corpus, tmp_path_factory) -> Path:
-    """A folder with a cache and a run that has ended after one epoch; to be copied."""
+    """A folder with a cache and a run that has ended after one epoch. Tests must copy it."""
     folder = tmp_path_factory.mktemp("cached")
     train(mixture(corpus, folder / "cache", epochs=1), folder / "run", report=silent)
     return folder
@@ -212,7 +209,7 @@ def first_epoch_in_cache(corpus, tmp_path_factory) -> Path:
 
 @pytest.fixture
 def first_epoch(first_epoch_in_cache, tmp_path) -> Path:
-    """The run that has ended after one epoch; it may be changed."""
+    """A copy of the run that has ended after one epoch."""
     return Path(shutil.copytree(first_epoch_in_cache / "run", tmp_path / "run"))
 
 
@@ -248,7 +245,7 @@ def test_a_run_may_go_on_with_its_text_and_cache_elsewhere(corpus, mixed, first_
 
 @pytest.mark.nightly
 def test_a_run_may_go_on_with_another_strategy_and_no_cache(corpus, mixed, first_epoch):
-    """The update is that of one device."""
+    """The update equals that on one device."""
     train(mixture(corpus, strategy="mirrored"), first_epoch, resume=True, report=silent)
     np.testing.assert_allclose(losses(first_epoch), losses(mixed.run), rtol=0.01)
 
@@ -280,7 +277,7 @@ def test_altered_copies_are_in_the_cache_with_their_shares(corpus, tmp_path):
 
 
 def one_batch_an_epoch(corpus: Path, **training_values) -> Config:
-    """A recipe without dropout, whose losses do not depend on the way of their computation."""
+    """A recipe without dropout, whose losses do not depend on how they are computed."""
     linear = {"epochs": 4, "schedule": "linear", "warmup_steps": 1}
     values = config_for(corpus, **linear | training_values).to_dict()
     values["data"] |= {"batch_tokens": 3000}
@@ -290,7 +287,7 @@ def one_batch_an_epoch(corpus: Path, **training_values) -> Config:
 
 @pytest.fixture(scope="module")
 def plain(corpus, tmp_path_factory) -> Path:
-    """A run of four steps that nothing compiles or divides."""
+    """A run of four steps without XLA or shards."""
     run = tmp_path_factory.mktemp("plain") / "run"
     train(one_batch_an_epoch(corpus), run, report=silent)
     return run
@@ -303,7 +300,7 @@ def plain(corpus, tmp_path_factory) -> Path:
 def test_a_run_compiled_by_xla_or_in_shards_has_the_losses_of_a_plain_one(
     corpus, plain, tmp_path, monkeypatch, settings, shards
 ):
-    """XLA gets the batches with more padding."""
+    """With XLA, the batches have more padding."""
     cut, shard = [], batch_shards._shard
     monkeypatch.setattr(
         batch_shards, "_shard", lambda *given: cut.append(given[1]) or shard(*given)
@@ -333,7 +330,7 @@ def test_a_run_directory_holds_what_its_contract_says(whole):
 
 
 def test_the_validation_loss_is_that_of_the_kept_weights_in_numpy(corpus, whole):
-    """The mean is over real tokens, smoothed as the recipe says."""
+    """The mean over real tokens, smoothed as in the recipe."""
     config, translator = Run.open(whole).config, Translator.load(whole)
     valid = TrainingData.read(config, Resumed(Run.open(whole)), silent).valid
     nats, tokens = 0.0, 0.0
@@ -370,9 +367,9 @@ def test_tensorboard_shows_bleu_and_sample_translations(corpus, whole):
 
 @pytest.mark.slow
 def test_the_kept_weights_are_the_moving_average(mixed):
-    """Recomputed in NumPy from the weights after each step.
+    """NumPy recomputes it from the weights after each step.
 
-    Keras lets the first step replace the initial weights.
+    The first step replaces the initial weights.
     """
     average, *later = mixed.weights[: best_epoch(Run.open(mixed.run).history())["step"]]
     assert len(later) >= 7
@@ -396,7 +393,7 @@ def test_the_kept_weights_are_the_moving_average(mixed):
 def test_not_a_number_stops_with_the_step_and_keeps_the_last_good_checkpoint(
     corpus, tmp_path, monkeypatch, poisoned, message
 ):
-    """Eight steps an epoch; the weights are poisoned after a step of the second epoch."""
+    """Epochs of eight steps; the weights become NaN after a step of the second epoch."""
 
     def poison(callback):
         weights = callback.model.trainable_variables[0]
@@ -424,10 +421,7 @@ def test_a_resumed_run_counts_the_minutes_behind_it(monkeypatch):
 
 
 def test_init_from_starts_with_the_other_runs_weights_and_vocabulary(corpus, whole, tmp_path):
-    """It does even where the recipe says another vocabulary.
-
-    It does so after a kill before the first step, too.
-    """
+    """Also if the recipe states another vocabulary, and after a kill before the first step."""
     values = config_for(corpus).to_dict()
     values["tokenizer"] = {"vocab_size": 30, "model_type": "bpe"}
     values["model"]["dropout"] = 0.3
@@ -458,7 +452,7 @@ def test_init_from_refuses_another_model(corpus, whole, tmp_path):
 def language_model(corpus: Path, **training_values) -> Config:
     """A recipe for a language model of the English side.
 
-    It has the shapes of `full_config`'s encoder.
+    It has the shape of `full_config`'s encoder.
     """
     values = full_config(corpus, epoch_steps=None, **training_values).to_dict()
     values["model"] |= {"architecture": "decoder"}
@@ -470,7 +464,7 @@ def language_model(corpus: Path, **training_values) -> Config:
 
 @pytest.fixture(scope="module")
 def language_runs(corpus, tmp_path_factory) -> Path:
-    """A folder with a run, `whole`, and its copy within the second epoch, `killed`."""
+    """A folder with a run, `whole`, and its copy from within the second epoch, `killed`."""
     folder, config = tmp_path_factory.mktemp("language"), language_model(corpus)
     within = TrainingData.read(config, Start(), silent).train.steps_per_epoch + 2
     with pytest.MonkeyPatch.context() as patch:
@@ -515,9 +509,9 @@ def test_the_fewest_bits_per_byte_are_kept_and_patience_counts_those_that_are_no
 def test_a_translators_encoder_starts_from_a_language_model_of_the_source(
     corpus, counting_run, tmp_path
 ):
-    """Its embedding, its layers and its vocabulary.
+    """Embedding, layers and vocabulary.
 
-    All parts that the language model lacks are as in any new run.
+    Layers that the language model lacks are initialised as in a new run.
     """
     values = config_for(corpus).to_dict()
     values["tokenizer"] |= {"shared": False, "vocab_size": 45, "model_type": "bpe"}
@@ -584,7 +578,7 @@ def test_minutes_end_a_run_of_separate_vocabularies_and_mixed_precision(corpus, 
 
 @pytest.mark.nightly
 def test_float16_learns_and_resumes_as_float32(corpus, tmp_path):
-    """Keras scales its loss, by an optimizer around that of the recipe."""
+    """Keras scales the loss, with an optimizer around the recipe's."""
 
     def config(epochs: int, dtype: str) -> Config:
         settings = {"optimizer": "muon", "clip_norm": 1.0, "ema_momentum": 0.9, "epochs": epochs}
@@ -625,7 +619,7 @@ def test_the_recipes_learning_rates_reach_the_training(corpus, mixed):
 
 
 def test_a_linear_schedule_falls_to_0_with_the_last_step(corpus):
-    """One step an epoch, the first with the whole rate; the recipe states no number of steps."""
+    """Epochs of one step, the first at the full rate. The recipe states no number of steps."""
     config = one_batch_an_epoch(corpus)
     text = TrainingData.read(config, Start(), silent)
     optimizer = training._compiled_model(config, text, Workers()).optimizer
@@ -686,9 +680,9 @@ def test_resume_refuses_another_text_and_an_end_without_validation(corpus, tmp_p
 
 @pytest.fixture(scope="module")
 def printed(corpus, tmp_path_factory) -> list[str]:
-    """The lines of a training that warns of the rows that it leaves out.
+    """The output of a training that drops some rows.
 
-    Its BLEU stays at 0, so its patience ends after the second epoch.
+    Its BLEU remains 0, so it ends after the second epoch by its patience.
     """
     values = config_for(corpus, epochs=9, patience=1).to_dict()
     values["data"]["max_length"] = 8
@@ -760,10 +754,7 @@ def test_a_recipe_without_text_is_told_what_to_give(corpus, tmp_path):
 
 
 def test_the_recipes_normalization_reaches_each_vocabulary(corpus):
-    """Full-width letters stay where the rule is identity.
-
-    By NFKC they become narrow ones.
-    """
+    """NFKC makes full-width letters narrow; identity keeps them."""
     values = config_for(corpus).to_dict()
     values["model"]["tie_embeddings"] = "output"
     values["tokenizer"] |= {"shared": False, "vocab_size": 30, "model_type": "bpe"}

@@ -1,4 +1,4 @@
-"""The best weights are kept, and a model that knows only how often each token occurs is told."""
+"""The best weights are kept; a model that knows only token frequencies is reported."""
 
 from types import SimpleNamespace
 

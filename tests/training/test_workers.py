@@ -1,4 +1,4 @@
-"""What the workers of a cluster say of each other; the end of a process that takes too long."""
+"""Errors about other workers of a cluster, and the end of a process that takes too long."""
 
 import signal
 import subprocess
@@ -23,7 +23,7 @@ def test_a_worker_that_has_waited_too_long_says_so():
 
 
 def ended(seconds: float, standard_input: int) -> tuple[int | None, bytes]:
-    """Return how a sleeping process has ended, if it has, and what the program says."""
+    """Return the exit code of a sleeping process, if it has ended, and the program's output."""
     with subprocess.Popen(SLEEP) as late:
         command = [sys.executable, "-P", LATE, str(seconds), "too late", str(late.pid)]
         done = subprocess.run(command, stdin=standard_input, capture_output=True, timeout=60)

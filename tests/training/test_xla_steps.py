@@ -1,4 +1,4 @@
-"""XLA accepts the training step of every optimizer, dtype and setting of a recipe."""
+"""XLA compiles the training step for every optimizer, dtype and setting of a recipe."""
 
 import numpy as np
 import pytest
