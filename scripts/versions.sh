@@ -5,7 +5,7 @@
 # the next version still runs.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- 2.20.0:3.12 2.21.0:3.13 2.22.0rc0:3.13
+[ $# -gt 0 ] || set -- 2.19.1:3.12 2.20.0:3.12 2.21.0:3.13 2.22.0rc0:3.13 2.22.0rc0:3.14
 sample="tests/model/test_transformer.py tests/inference/test_search.py tests/engines/test_engine.py tests/export/test_empty_batches.py
   tests/export/test_without_text.py"
 # TensorFlow 2.22 has no TensorFlow Text yet, and its release candidate requires a development version of Keras.
@@ -17,17 +17,17 @@ results=()
 code=0
 for pair in "$@"; do
   tensorflow="${pair%:*}"
-  export VIRTUAL_ENV="$PWD/.versions/${pair/:/-}"
+  environment=".versions/${pair/:/-}"
   packages=(--editable ".[tensorflow,litert]" "tensorflow~=$tensorflow" pytest hypothesis)
-  [ -d "$VIRTUAL_ENV" ] || uv venv --quiet --python "${pair#*:}" "$VIRTUAL_ENV"
   overrides=""
   [[ $tensorflow != 2.22* ]] || overrides="$left_out"
-  if ! uv pip install --quiet "${packages[@]}" --override /dev/stdin <<< "$overrides"; then
+  uv venv --quiet --allow-existing --python "${pair#*:}" "$environment" &&
+    uv pip install --quiet --python "$environment" "${packages[@]}" --override /dev/stdin <<< "$overrides" || {
     code=1
     results+=("$pair: not installed")
     continue
-  fi
-  summary="$("$VIRTUAL_ENV/bin/python" -m pytest -q -m "not nightly" $sample | tee /dev/stderr | tail -n 1)" || code=1
+  }
+  summary="$("$environment/bin/python" -m pytest -q -m "not nightly" $sample | tee /dev/stderr | tail -n 1)" || code=1
   results+=("$pair: $summary")
 done
 printf '%s\n' "${results[@]}"

@@ -19,7 +19,7 @@ import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 from support.segmentations import log_probability, stretched
 
-from tfformer.data import tokenizers
+from tfformer.data import sentencepiece_model, tokenizers
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 
@@ -308,6 +308,31 @@ def test_the_usual_normalisation_is_sentencepieces():
     normalizer = sentencepiece_model_pb2.ModelProto.FromString(model.getvalue()).normalizer_spec
     trained = sentencepiece_model_pb2.ModelProto.FromString(Tokenizer.train(SENTENCES, 60).model)
     assert trained.normalizer_spec == normalizer
+
+
+@pytest.mark.parametrize("name", ["ModelProto", "NormalizerSpec"])
+def test_the_declared_fields_are_sentencepieces(name):
+    own = getattr(sentencepiece_model, name).DESCRIPTOR
+    assert_fields_equal(own, getattr(sentencepiece_model_pb2, name).DESCRIPTOR)
+
+
+def assert_fields_equal(own, theirs):
+    for field in own.fields:
+        reference = theirs.fields_by_name[field.name]
+        assert (field.number, field.is_repeated) == (reference.number, reference.is_repeated)
+        if field.message_type:
+            assert_fields_equal(field.message_type, reference.message_type)
+        elif field.default_value:
+            assert field.default_value == reference.default_value
+
+
+def test_fields_that_are_not_declared_are_preserved():
+    model = sentencepiece_model_pb2.ModelProto.FromString(Tokenizer.train(SENTENCES, 60).model)
+    found = sentencepiece_model.ModelProto.FromString(model.SerializeToString())
+    for each in (model, found):
+        each.pieces.add(piece="dog", score=-2.5, type=1)
+        each.trainer_spec.vocab_size = 61
+    assert sentencepiece_model_pb2.ModelProto.FromString(found.SerializeToString()) == model
 
 
 QUOTES = {**dict.fromkeys(map(ord, "‘’‚‛"), "'"), **dict.fromkeys(map(ord, "“”„‟"), '"'), 0xAD: ""}

@@ -12,21 +12,18 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 
-from sentencepiece import sentencepiece_model_pb2
-
 from tfformer.checkpoints.checkpoint import Checkpoint, Rewrites, Vocabulary
 from tfformer.checkpoints.vocabulary import SPECIAL, RowOrder, renumbered
 from tfformer.checkpoints.weight_names import SOURCE, TokenTable
 from tfformer.config import ModelConfig
 from tfformer.data.piece_tokenizer import CODE
+from tfformer.data.sentencepiece_model import BPE, NORMAL, UNIGRAM, ModelProto
 from tfformer.data.sources import read_lines
 from tfformer.data.tokenizers import parse_sentencepiece
 from tfformer.special_ids import START_ID
 
 COVERAGE = 0.98  # minimum share of known pieces; below it, the text is in another language
 CHUNK = 10_000  # lines
-NORMAL = 1  # SentencePiece's type for ordinary pieces
-UNIGRAM, BPE = 1, 2  # SentencePiece's types of models
 
 
 def trim(checkpoint: Checkpoint, text: str) -> Checkpoint:
@@ -123,8 +120,7 @@ def _closed(kept: set[str], vocabularies: list[Vocabulary]) -> set[str]:
         kept |= {vocabulary.prefix} if vocabulary.prefix else set()
         start = vocabulary.order.rows[START_ID]
         kept |= {vocabulary.pieces[start]} if start is not None else set()
-    parse = sentencepiece_model_pb2.ModelProto.FromString  # type: ignore[attr-defined]
-    models = [parse(vocabulary.model) for vocabulary in vocabularies]
+    models = [ModelProto.FromString(vocabulary.model) for vocabulary in vocabularies]
     for model in models:
         kept |= {piece.piece for piece in model.pieces if piece.type != NORMAL}
     for model in models:
@@ -158,7 +154,7 @@ def _merged(piece: str, scores: dict[str, float]) -> set[str]:
 
 def _cut(vocabulary: Vocabulary, kept: set[str]) -> Vocabulary:
     """Return a vocabulary with the kept pieces, in their order, and its SentencePiece model."""
-    model = sentencepiece_model_pb2.ModelProto.FromString(vocabulary.model)  # type: ignore[attr-defined]
+    model = ModelProto.FromString(vocabulary.model)
     pieces = [piece for piece in model.pieces if piece.piece in kept]
     del model.pieces[:]
     model.pieces.extend(pieces)

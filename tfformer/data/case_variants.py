@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from sentencepiece import sentencepiece_model_pb2
 
+from tfformer.data.sentencepiece_model import NORMAL, ModelProto
 from tfformer.special_ids import END_ID
 
 BLANK = "\u2581"  # stands for the space before a word
@@ -30,13 +30,13 @@ class CaseFamilies(NamedTuple):
 
 def with_case_variants(model: bytes) -> bytes:
     """Add the capitalised forms of each piece of a lower-case unigram model, equally scored."""
-    proto = sentencepiece_model_pb2.ModelProto.FromString(model)  # type: ignore[attr-defined]
+    proto = ModelProto.FromString(model)
     known = {piece.piece for piece in proto.pieces}
     for piece in list(proto.pieces):
-        for form in _forms(piece.piece) if piece.type == piece.NORMAL else ():
+        for form in _forms(piece.piece) if piece.type == NORMAL else ():
             if form not in known:
                 known.add(form)
-                proto.pieces.add(piece=form, score=piece.score, type=piece.NORMAL)
+                proto.pieces.add(piece=form, score=piece.score, type=NORMAL)
     proto.trainer_spec.vocab_size = len(proto.pieces)
     return proto.SerializeToString()
 

@@ -16,11 +16,17 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import sentencepiece
 from google.protobuf.message import DecodeError
-from sentencepiece import sentencepiece_model_pb2
 
 from tfformer.argument_checks import require, require_size
 from tfformer.config.tokenization import ModelType, Normalization
 from tfformer.data.case_variants import with_case_variants
+from tfformer.data.sentencepiece_model import (
+    NORMAL,
+    UNIGRAM,
+    USER_DEFINED,
+    ModelProto,
+    NormalizerSpec,
+)
 from tfformer.special_ids import END_ID, PAD_ID, PLACEHOLDER, START_ID, UNKNOWN_ID
 from tfformer.storage import whole_files as files
 
@@ -193,8 +199,8 @@ class Tokenizer:
     @functools.cached_property
     def symbols(self) -> tuple[str, ...]:
         """The symbols that are always one piece, in the order of their ids."""
-        pieces = _proto(self.model).pieces
-        return tuple(piece.piece for piece in pieces if piece.type == piece.USER_DEFINED)
+        pieces = ModelProto.FromString(self.model).pieces
+        return tuple(piece.piece for piece in pieces if piece.type == USER_DEFINED)
 
     @functools.cached_property
     def is_cut_by_fast_operation(self) -> bool:
@@ -334,7 +340,7 @@ def parse_sentencepiece(model: bytes, origin: str) -> sentencepiece.SentencePiec
     """Parse a SentencePiece model with any special ids; `origin` names its source in messages."""
     try:
         # The normalizer comes last: a model without it was truncated between two pieces.
-        if _proto(model).HasField("normalizer_spec"):
+        if ModelProto.FromString(model).HasField("normalizer_spec"):
             return sentencepiece.SentencePieceProcessor(model_proto=model)
     except (DecodeError, RuntimeError):
         pass
@@ -396,10 +402,10 @@ def _check_symbols(symbols: Sequence[str]) -> None:
 
 def _is_fast_tokenizer_exact(model: bytes) -> bool:
     """Return whether TF Text's fast operation returns the same ids as SentencePiece."""
-    proto = _proto(model)
+    proto = ModelProto.FromString(model)
     trainer, normalizer = proto.trainer_spec, proto.normalizer_spec
     return (
-        trainer.model_type == trainer.UNIGRAM
+        trainer.model_type == UNIGRAM
         and not trainer.byte_fallback
         and _are_symbols_apart(proto)
         and not trainer.treat_whitespace_as_suffix
@@ -413,8 +419,8 @@ def _are_symbols_apart(proto: Any) -> bool:
 
     The fast operation treats a symbol as a piece with the best score, and normalises it too.
     """
-    symbols = [piece.piece for piece in proto.pieces if piece.type == piece.USER_DEFINED]
-    others = [piece.piece for piece in proto.pieces if piece.type == piece.NORMAL]
+    symbols = [piece.piece for piece in proto.pieces if piece.type == USER_DEFINED]
+    others = [piece.piece for piece in proto.pieces if piece.type == NORMAL]
     return not symbols or (
         all(map(PLACEHOLDER.fullmatch, symbols))
         and not any(re.search(".[⟦⟧]|[⟦⟧].", piece) for piece in others)
@@ -484,14 +490,9 @@ def _check_special_ids(processor: sentencepiece.SentencePieceProcessor) -> None:
         )
 
 
-def _proto(model: bytes) -> Any:
-    """Parse the fields of a model; DecodeError if it is not a model."""
-    return sentencepiece_model_pb2.ModelProto.FromString(model)  # type: ignore[attr-defined]
-
-
 def _with_plain_rules(model: bytes) -> bytes:
     """Replace the nmt_nfkc rules of a SentencePiece model by nmt_nfkc_plain."""
-    proto = _proto(model)
+    proto = ModelProto.FromString(model)
     proto.normalizer_spec.precompiled_charsmap = _plain_rules()
     proto.normalizer_spec.name = PLAIN_NORMALIZATION
     return bytes(proto.SerializeToString())
@@ -502,5 +503,4 @@ def _plain_rules() -> bytes:
     usual = sentencepiece.SentencePieceNormalizer(rule_name="nmt_nfkc").decompile()
     rules = sorted((dict(usual) | PLAIN).items())
     plain = sentencepiece.SentencePieceNormalizer(norm_map=rules).serialized_normalizer_spec()
-    spec = sentencepiece_model_pb2.NormalizerSpec.FromString(plain)  # type: ignore[attr-defined]
-    return bytes(spec.precompiled_charsmap)
+    return bytes(NormalizerSpec.FromString(plain).precompiled_charsmap)
