@@ -44,7 +44,11 @@ def test_without_tensorflow_the_report_says_why():
 
 METADATA = {
     "tfformer": ['numpy>=2; extra == "a"', 'tfformer[a]; extra == "b"', 'other[x]; extra == "b"'],
-    "other": ['cuda==1; platform_system == "Linux" and extra == "x"', 'absent; extra == "y"'],
+    "other": [
+        'cuda==1; platform_system == "Linux" and extra == "x"',
+        'later; python_version > "4" and extra == "x"',
+        'absent; extra == "y"',
+    ],
 }
 
 
@@ -58,12 +62,13 @@ def test_an_extra_lacks_what_it_and_its_extras_need(monkeypatch):
     assert doctor._missing("tfformer", "b") == ["cuda", "numpy"]
 
 
-def test_a_format_names_the_extras_that_it_lacks():
+def test_a_format_names_the_extras_that_it_lacks(monkeypatch):
     extras = {"tensorflow": [], "litert": ["ai-edge-litert"], "ctranslate2": []}
     assert doctor._remedy("saved_model", extras) is None
     assert doctor._remedy("litert", extras).endswith("pip install -e '.[litert]'")
     assert doctor._remedy("litert", {}).endswith("pip install -e '.[tensorflow,litert]'")
     without_text = {"tensorflow": ["tensorflow-text"]}
+    monkeypatch.setattr(doctor, "_version", {}.get)
     assert "export with --no-text" in doctor._remedy("saved_model", without_text)
     assert doctor._remedy("marian", without_text) is None
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import platform
-import re
 import shutil
 import time
 from typing import Any
 
 import click
+from packaging.requirements import Requirement
 
 from tfformer.cli.options import examples
 from tfformer.runtime.devices import NVIDIA_DRIVER, device_line, has_gpu, unused_gpu
@@ -134,17 +134,14 @@ def _extras() -> dict[str, list[str]]:
 def _missing(package: str, extra: str) -> list[str]:
     """Return the packages that an extra of a package needs and that are not installed."""
     missing = []
-    for requirement in importlib.metadata.requires(package) or []:
-        needed, _, marker = requirement.partition(";")
-        match = re.match(r"([\w.-]+)(?:\[(.*?)\])?", needed)
-        if match is None or not re.search(rf"""extra == ["']{extra}["']""", marker):
+    for requirement in map(Requirement, importlib.metadata.requires(package) or []):
+        if requirement.marker and not requirement.marker.evaluate({"extra": extra}):
             continue
-        name, inner = match.groups()
-        if _version(name) is None:
-            missing.append(name)
+        if _version(requirement.name) is None:
+            missing.append(requirement.name)
             continue
-        for one in (inner or "").split(","):
-            missing += _missing(name, one.strip()) if one else []
+        for inner in requirement.extras:
+            missing += _missing(requirement.name, inner)
     return sorted(set(missing))
 
 
@@ -154,7 +151,7 @@ def _remedy(name: str, extras: dict[str, list[str]]) -> str | None:
     lacking = [extra for extra, packages in missing.items() if packages - {TEXT}]
     if lacking:
         return _install(",".join(lacking))
-    if name == "saved_model" and TEXT in missing["tensorflow"]:
+    if name == "saved_model" and _version(TEXT) is None:
         return f"export with --no-text, or install {TEXT}"
     if name == "web" and shutil.which("npm") is None:
         return "install Node.js 20 or newer with npm, which builds the page once"
