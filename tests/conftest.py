@@ -1,7 +1,4 @@
-"""Fixtures shared by several test files: small trained runs, a server, a browser.
-
-They do not depend on the tests.
-"""
+"""Fixtures shared by several test files: small trained runs, a server, a browser."""
 
 import fcntl
 import functools
@@ -68,10 +65,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def made_once(tmp_path_factory, request) -> Callable[[str, Callable[[Path], None]], Path]:
-    """A function that returns the shared folder with a given name.
-
-    The first test process that requests a folder fills it.
-    """
+    """A function that returns the shared folder of a name, which the first process fills."""
     processes = hasattr(
         request.config, "workerinput"
     )  # with pytest-xdist, whose processes' folders share a parent
@@ -93,10 +87,7 @@ def made_once(tmp_path_factory, request) -> Callable[[str, Callable[[Path], None
 
 @pytest.fixture(scope="session")
 def quickstart(made_once) -> tuple[Path, str]:
-    """The phrasebook run trained by scripts/quickstart.sh.
-
-    Also returns the script's output.
-    """
+    """The phrasebook run trained by scripts/quickstart.sh. Also returns the script's output."""
     root = Path(__file__).parents[1]
 
     def fill(folder: Path) -> None:
@@ -116,10 +107,7 @@ def quickstart(made_once) -> tuple[Path, str]:
 
 @pytest.fixture(scope="session")
 def tiny_run(made_once) -> Path:
-    """A finished run, trained on 2,000 sentences of the phrasebook.
-
-    Tests must not change the run directory.
-    """
+    """A finished run, trained on 2,000 sentences of the phrasebook; tests must not change it."""
     return made_once("tiny_run", train_tiny_run) / "run"
 
 
@@ -245,10 +233,7 @@ def exported(made_once, run: Path, format: str, name: str = "", **options) -> Pa
 
 @pytest.fixture(scope="session")
 def cpp_loader(made_once) -> Callable[[Path, str, list[str]], list[str]]:
-    """A function (SavedModel, signature, sentences) -> texts.
-
-    It runs TensorFlow Serving's C++ loader.
-    """
+    """A function (SavedModel, signature, sentences) -> texts, by TensorFlow's C++ loader."""
     from support import cpp_loader
 
     if not cpp_loader.COMPILER:
@@ -314,10 +299,7 @@ def train_counting_run(folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
-    """A server for an export with three versions of a scripted model.
-
-    It serves the newest two versions.
-    """
+    """A server of the newest two versions of an export with three versions of a scripted model."""
     from support.servers import save_scripted_model, served, write_manifest_of
 
     export = tmp_path_factory.mktemp("models") / "echo"

@@ -112,11 +112,7 @@ def test_another_backend_in_the_environment_is_refused_in_one_line(tmp_path, bac
 
 @pytest.mark.parametrize(
     "command",
-    [
-        ["-m", "tfformer"],
-        ["-P", "-m", "tfformer"],
-        [Path(sys.executable).parent / "tfformer"],
-    ],
+    [["-m", "tfformer"], ["-P", "-m", "tfformer"], [Path(sys.executable).parent / "tfformer"]],
 )
 def test_the_command_line_refuses_another_backend_in_one_line(command):
     done = subprocess.run(

@@ -96,7 +96,7 @@ def test_a_zip_of_more_than_a_model_is_refused(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["ZIP_DEFLATED", "ZIP_BZIP2", "ZIP_LZMA"])
-@pytest.mark.parametrize("place", [60, 100, 1_000, 3_000])
+@pytest.mark.parametrize("place", [0, 60, 100, 1_000, 3_000, -60])
 def test_a_compressed_member_that_is_damaged_anywhere_is_one_line(tmp_path, kind, place):
     path = tmp_path / "model.zip"
     with zipfile.ZipFile(path, "w", getattr(zipfile, kind)) as archive:
@@ -118,17 +118,6 @@ def test_a_full_disk_is_not_called_a_damaged_zip(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left on device"):
         import_model(path, tmp_path / "new" / "run")
     assert not (tmp_path / "new").exists()
-
-
-@pytest.mark.parametrize("place", [0, 30, 40, -10])
-def test_a_damaged_zip_is_refused(tmp_path, place):
-    path = packed(tmp_path / "model.zip", ("decoder.yml", b"models: [a]" * 20, 0))
-    content = bytearray(path.read_bytes())
-    content[place] ^= 0xFF
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"damaged|neither|no model|model\.zip"):
-        import_model(path, tmp_path / "run")
-    assert [entry.name for entry in tmp_path.iterdir()] == ["model.zip"]
 
 
 def test_what_is_wrong_in_a_zip_is_told_by_the_place_in_the_zip(tmp_path):

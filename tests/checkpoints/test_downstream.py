@@ -15,7 +15,7 @@ from tfformer.checkpoints.import_model import import_model
 from tfformer.checkpoints.marian import files as marian_files
 from tfformer.checkpoints.tensor_files import read_safetensors
 from tfformer.config import Config
-from tfformer.engines import Engine, find_artifact, open_engine
+from tfformer.engines import find_artifact, open_engine
 from tfformer.export.pipeline import export_model
 from tfformer.inference.translator import Translator
 from tfformer.run_directory import Run
@@ -53,22 +53,6 @@ def test_a_model_as_marian_decoder_computes_it_goes_to_a_phone(marian_model, tmp
     with open_engine(phone) as engine:
         found = engine.translate(texts)
     assert found == Translator.load(run).translate(texts, beam_size=1)
-
-
-class Silent(Engine):
-    """An engine with empty translations."""
-
-    def _search(self, sentences, beam_size, count):
-        return []
-
-
-def test_an_engine_names_the_codes_that_the_model_knows(imported):
-    tokenizers = Run.open(imported("I")).tokenizers
-    count_tokens = Silent({}, tokenizers).count_tokens
-    texts = [">>fra<< thank you.", "thank you."]
-    assert count_tokens(texts) == [len(ids) for ids in tokenizers.source.encode(texts)]
-    with pytest.raises(ValueError, match="no target language >>nld<<; the known codes are"):
-        count_tokens([">>nld<< thank you."])
 
 
 @pytest.mark.slow

@@ -5,12 +5,9 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from support.marian_checkpoints import FIXTURES, NAMES, answers, checkpoint, each, edit_json
+from support.marian_checkpoints import NAMES, answers, checkpoint, each
 
-from tfformer.checkpoints.hugging_face.weights import slot_name
 from tfformer.checkpoints.import_model import import_model
-from tfformer.checkpoints.tensor_files import read_safetensors
-from tfformer.checkpoints.weight_names import Slot, take
 from tfformer.inference.graphs import translate_ids
 from tfformer.run_directory import Run
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
@@ -33,45 +30,6 @@ def inputs(run, arrays):
     target = here(run, "target", arrays["target"])
     target[:, 0] = START_ID
     return {"source": source, "target": target}
-
-
-@pytest.mark.parametrize("name", each(NAMES))
-def test_every_tensor_of_a_layer_is_bit_equal(loaded, name):
-    stored = read_safetensors(FIXTURES / name / "model.safetensors")
-    found = take(loaded(name).model)
-    slots = [place for place in found if isinstance(place, Slot)]
-    assert len(slots) == sum("layer" in name for name in stored)
-    for slot in slots:
-        wanted = stored[slot_name(slot)]
-        np.testing.assert_array_equal(found[slot], wanted.T if wanted.ndim == 2 else wanted)
-
-
-@pytest.mark.parametrize("name", each(NAMES))
-def test_every_row_of_the_tables_is_bit_equal(imported, loaded, name):
-    stored = read_safetensors(FIXTURES / name / "model.safetensors")
-    model = loaded(name).model
-    shared = stored.get("model.shared.weight")
-    source = stored.get("model.encoder.embed_tokens.weight", shared)
-    target = stored.get("model.decoder.embed_tokens.weight", shared)
-    output = stored.get("lm_head.weight", target)
-    tables = (
-        ("source", model.source_embedding, source),
-        ("target", model.target_embedding, target),
-        ("target", model.output_embedding, output),
-    )
-    for side, embedding, wanted in tables:
-        order = rows(imported(name), side)
-        np.testing.assert_array_equal(embedding.embeddings, wanted[order])
-
-
-@pytest.mark.parametrize("name", each(NAMES))
-def test_the_output_bias_is_bit_equal_but_for_padding_and_start(imported, loaded, name):
-    stored = read_safetensors(FIXTURES / name / "model.safetensors")
-    order = rows(imported(name), "target")
-    wanted = stored.get("final_logits_bias", np.zeros((1, len(order)), np.float32))[0][order]
-    wanted[[PAD_ID, START_ID]] = -1e4
-    model = loaded(name).model
-    np.testing.assert_array_equal(model.output_bias, wanted)
 
 
 @pytest.mark.parametrize("name", each(NAMES))
@@ -193,14 +151,6 @@ def test_the_decoding_is_that_of_the_generation_config(imported):
     assert (dialect.max_length_factor, dialect.extra_length) == (1, 50)
 
 
-@pytest.mark.parametrize("stated", [None, False, True])
-def test_the_beam_ends_as_the_generation_config_says(tmp_path, stated):
-    folder = checkpoint("A", tmp_path)
-    edit_json(folder / "generation_config.json", early_stopping=stated)
-    dialect = Run.open(import_model(folder, tmp_path / "run")).config.model.dialect
-    assert dialect.early_stopping is bool(stated)  # False by default, as in Transformers
-
-
 def test_with_the_table_of_marian_the_search_is_marians(tmp_path):
     run = import_model(checkpoint("A", tmp_path), tmp_path / "run", positions="marian")
     dialect = Run.open(run).config.model.dialect
@@ -231,11 +181,3 @@ def test_codes_of_target_languages_reach_the_model(loaded):
     ids = translator.tokenizers.source.encode([">>fra<< a b", ">>deu<< a b"])
     assert translator.tokenizers.source.pieces([ids[0][0], ids[1][0]]) == [">>fra<<", ">>deu<<"]
     assert ids[0][1:] == ids[1][1:]
-
-
-def test_an_unknown_code_is_refused_with_the_known_ones(loaded):
-    translator = loaded("I")
-    with pytest.raises(
-        ValueError, match=r"no target language >>nld<<; the known codes are >>deu<<, >>fra<<"
-    ):
-        translator.translate([">>nld<< a b"])

@@ -18,6 +18,7 @@ from tfformer.inference.graphs import token_log_probs
 from tfformer.run_directory import Run
 from tfformer.special_ids import END_ID
 
+RECURRENT = {"transformer-decoder-autoreg": "rnn", "dec-cell": "ssru"}
 SOURCE, TARGET = [7, 30, 5, 12, 0], [9, 44, 9, 21, 60, 0]  # Marian's ids; 0 ends
 
 
@@ -99,35 +100,11 @@ def test_the_unknown_token_may_be_taken_if_decoder_yml_says_so(marian_model, tmp
     assert marian.read(folder).model.dialect.allow_unknown
 
 
-@pytest.mark.parametrize("factor", [2, 1.5])
-def test_the_limit_of_a_length_is_that_of_decoder_yml(marian_model, tmp_path, factor):
-    folder = marian_model("shared")
-    edit_yaml(folder / "decoder.yml", **{"max-length-factor": factor})
-    dialect = marian.read(folder).model.dialect
-    assert (dialect.max_length_factor, dialect.extra_length) == (factor, 0)
-
-
-def test_norms_in_places_that_are_not_known_are_refused(tmp_path):
-    folder = write_marian_model("shared", tmp_path, **{"transformer-preprocess": "n"})
-    with pytest.raises(
-        ValueError, match=r"options transformer-preprocess, .* are \('n', 'an', ''\)"
-    ):
-        import_model(folder, tmp_path / "run")
-
-
 @pytest.mark.parametrize(
     ("name", "changed", "message"),
     [
-        (
-            "separate",
-            {"vocabs": ["other.spm"] * 2},
-            "two vocabularies in the folder; add one, or a voc",
-        ),
-        (
-            "separate",
-            {"vocabs": ["source.spm"] * 2},
-            r"decoder\.yml names .*target\.spm for neither",
-        ),
+        ("separate", {"vocabs": ["other.spm"] * 2}, "two vocabularies in the folder; add one"),
+        ("separate", {"vocabs": ["source.spm"] * 2}, r"names .*target\.spm for neither"),
         ("shared", {"vocabs": ["a.fsv"] * 2}, r"a\.fsv is a factored vocabulary"),
         ("shared", {"models": ["a.npz", "b.npz"]}, "names an ensemble of 2 models"),
         ("shared", {"max-length-factor": 0}, r"decoder\.yml: max-length-factor=0 must be"),
@@ -158,9 +135,7 @@ def test_a_vocabulary_in_yaml_needs_the_sentencepiece_models_beside_it(marian_mo
         "".join(f"{json.dumps(p)}: {n}\n" for n, p in enumerate(pieces))
     )
     edit_yaml(folder / "decoder.yml", vocabs=["vocab.yml"] * 2)
-    with pytest.raises(
-        ValueError, match=r"target\.spm is missing, and vocab\.yml alone cannot segment"
-    ):
+    with pytest.raises(ValueError, match=r"target\.spm is missing, and vocab\.yml alone cannot"):
         import_model(folder, tmp_path / "run")
     (folder / "target.spm").write_bytes(processor_pieces)
     assert import_model(folder, tmp_path / "run").is_dir()
@@ -185,27 +160,16 @@ def test_a_vocabulary_in_yaml_needs_the_sentencepiece_models_beside_it(marian_mo
         ({"lemma-dim-emb": 4}, "option lemma-dim-emb is 4"),
         ({"transformer-ffn-activation": "tanh"}, "option transformer-ffn-activation is 'tanh'"),
         ({"transformer-new": 1}, "option transformer-new is 1, which this package does not"),
-        (
-            {"transformer-ffn-activation": "gelu", "version": "v1.9.0 x"},
-            "'gelu' in a model from Marian before 1.12",
-        ),
-        (
-            {**PRE, "version": "v1.10.24 x"},
-            "'n' in a model from Marian before 1.10.28, whose self-attention",
-        ),
+        ({"transformer-ffn-activation": "gelu", "version": "v1.9.0 x"}, "Marian before 1.12"),
+        ({**PRE, "version": "v1.10.24 x"}, "Marian before 1.10.28, whose self-attention"),
         ({"transformer-decoder-autoreg": "average-attention"}, "is 'average-attention'"),
-        ({"transformer-decoder-autoreg": "rnn", "dec-cell": "gru"}, "is rnn with dec-cell gru"),
-        (
-            {"transformer-decoder-autoreg": "rnn", "dec-cell": "ssru"},
-            "decoder_l1_self_Wk does not fit",
-        ),
+        ({**RECURRENT, "dec-cell": "gru"}, "is rnn with dec-cell gru"),
+        ({**RECURRENT, "transformer-rnn-projection": True}, "dec-cell ssru and .*-projection True"),
+        (RECURRENT, "decoder_l1_self_Wk does not fit"),
         ({"dim-vocabs": [71, 72]}, "has 72 tokens, but dim-vocabs"),
         ({"dim-vocabs": 72}, "there must be two sizes"),
         ({"dim-emb": None}, "dim-emb=None must be"),
-        (
-            {"tied-embeddings-all": False, "tied-embeddings": True},
-            "encoder_Wemb is missing|Wemb does not fit",
-        ),
+        ({"tied-embeddings-all": False, "tied-embeddings": True}, "encoder_Wemb is missing|fit"),
     ],
 )
 def test_options_without_a_layer_here_are_refused_by_name(tmp_path, changed, message):
@@ -235,7 +199,6 @@ def test_an_option_that_marian_guesses_must_be_there(tmp_path, name):
         (lambda t: t.update(Wemb=t["Wemb"][:-1]), r"Wemb has the shape \(71, 16\)"),
         (lambda t: t.update(Wemb=t["Wemb"] * np.nan), "Wemb contains a value that is not finite"),
         (lambda t: t.update(Wemb=t["Wemb"] + np.float64(1e39)), "is not finite in float32"),
-        (lambda t: t.update(Wemb=t["Wemb"] - np.float64(1e39)), "is not finite in float32"),
     ],
 )
 def test_tensors_that_do_not_fit_are_named(tmp_path, change, message):
@@ -263,9 +226,7 @@ def test_several_ways_to_decode_are_refused(marian_model, tmp_path):
     folder = marian_model("shared")
     shutil.copy(folder / "decoder.yml", folder / "model.npz.best-bleu.npz.decoder.yml")
     (folder / "decoder.yml").rename(folder / "model.npz.decoder.yml")
-    with pytest.raises(
-        ValueError, match=r"has 2 decoder configurations .*copy one to decoder\.yml"
-    ):
+    with pytest.raises(ValueError, match=r"has 2 decoder configurations .*copy one to"):
         import_model(folder, tmp_path / "run")
 
 

@@ -78,8 +78,7 @@ def give_padding_its_probability(model, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", each(["A", "M2M"], by_day=["A"]))
 @pytest.mark.parametrize(
-    "format",
-    ["litert", "ctranslate2", pytest.param("saved_model", marks=pytest.mark.nightly)],
+    "format", ["litert", "ctranslate2", pytest.param("saved_model", marks=pytest.mark.nightly)]
 )
 def test_every_engine_obeys_the_rules(tmp_path, name, format):
     """The export compares greedy and beam search with the run's.

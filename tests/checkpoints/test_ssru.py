@@ -93,22 +93,6 @@ def test_it_goes_back_into_marians_files(run, tmp_path, kind):
     assert Run.open(again).config.model == Run.open(run).config.model
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"dec-cell": "gru"}, "with dec-cell gru and transformer-rnn-projection False"),
-        ({"transformer-rnn-projection": True}, "with dec-cell ssru and .*-projection True"),
-    ],
-)
-def test_other_recurrent_decoders_are_refused_by_name(tmp_path, changed, message):
-    folder = shutil.copytree(FIXTURES / "SSRU", tmp_path / "model")
-    options, tensors = marian_files.read(folder / "model.npz")
-    tensors = {name: np.array(tensor) for name, tensor in tensors.items()}
-    marian_files.write_npz(folder / "model.npz", options | changed, tensors)
-    with pytest.raises(ValueError, match=message):
-        import_model(folder, tmp_path / "run")
-
-
 @pytest.mark.parametrize("format", ["ctranslate2", "hugging_face"])
 def test_a_toolkit_without_such_layers_is_one_line(run, tmp_path, capsys, format):
     arguments = ["export", str(run), "--format", format, "--output", str(tmp_path / "out")]

@@ -22,10 +22,7 @@ def in_place(state):
     return stated
 
 
-WAYS = {
-    "downloads": in_place(stated_digests.state_by_downloads),
-    "cache": stated_digests.as_cache,
-}
+WAYS = {"downloads": in_place(stated_digests.state_by_downloads), "cache": stated_digests.as_cache}
 
 
 @pytest.mark.parametrize("way", WAYS)

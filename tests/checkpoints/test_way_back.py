@@ -32,7 +32,6 @@ from tfformer.checkpoints.provenance import read_record, write_record
 from tfformer.checkpoints.tensor_files import read_safetensors, write_safetensors
 from tfformer.checkpoints.weight_names import OUTPUT_BIAS, take
 from tfformer.cli.main import main
-from tfformer.config import Rules
 from tfformer.export.pipeline import export_model
 from tfformer.inference.translator import Translator
 from tfformer.model.transformer import Transformer
@@ -43,23 +42,18 @@ export_to_hugging_face = functools.partial(export_model, format="hugging_face")
 export_to_marian = functools.partial(export_model, format="marian")
 
 
-def test_marian_has_no_multilingual_model(imported, tmp_path):
-    with pytest.raises(
-        ValueError, match="a multilingual model, which the format marian cannot represent; use --"
-    ):
-        export_to_marian(imported("M2M"), tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+def check_same(found, wanted):
+    assert found.keys() == wanted.keys()
+    for name, tensor in wanted.items():
+        assert found[name].dtype == tensor.dtype
+        np.testing.assert_array_equal(found[name], tensor)
 
 
 @pytest.mark.parametrize("name", each(MULTILINGUAL))
 def test_a_multilingual_checkpoint_comes_back_bit_equal(imported, tmp_path, name):
     version = export_to_hugging_face(imported(name), tmp_path)
     first = read_safetensors(FIXTURES / name / "model.safetensors")
-    found = read_safetensors(version / "model.safetensors")
-    assert found.keys() == first.keys()
-    for tensor, stored in first.items():
-        assert found[tensor].dtype == stored.dtype
-        np.testing.assert_array_equal(found[tensor], stored)
+    check_same(read_safetensors(version / "model.safetensors"), first)
     for file in FIXTURES.glob(f"{name}/*.json"):
         if file.name not in ("expected.json", "tokenizer.json"):
             assert json.loads((version / file.name).read_text()) == json.loads(file.read_text())
@@ -87,17 +81,8 @@ def test_a_multilingual_checkpoint_may_begin_with_another_token_than_the_end(tmp
     run = import_model(folder, tmp_path / "run", **languages("M2M"))
     version = export_to_hugging_face(run, tmp_path / "out")
     first = read_safetensors(folder / "model.safetensors")
-    found = read_safetensors(version / "model.safetensors")
-    assert found.keys() == first.keys()
-    assert all(np.array_equal(found[name], tensor) for name, tensor in first.items())
+    check_same(read_safetensors(version / "model.safetensors"), first)
     assert json.loads((version / "config.json").read_text())["decoder_start_token_id"] == 0
-
-
-def test_an_unknown_token_that_may_not_come_goes_back(marian_model, tmp_path):
-    """Marian never generates it; Transformers lists it among the forbidden words."""
-    run = import_model(marian_model("shared"), tmp_path / "run")
-    again = import_model(export_to_hugging_face(run, tmp_path / "out"), tmp_path / "again")
-    assert not Run.open(again).config.model.dialect.allow_unknown
 
 
 @pytest.mark.parametrize(
@@ -122,10 +107,12 @@ def test_only_a_token_that_the_run_never_takes_is_forbidden(tmp_path, forbidden,
 
 
 @pytest.mark.parametrize("stated", [None, False, True])
-def test_the_end_of_the_beam_goes_back(tmp_path, stated):
+def test_the_end_of_the_beam_is_read_and_goes_back(tmp_path, stated):
     folder = checkpoint("A", tmp_path)
     edit_json(folder / "generation_config.json", early_stopping=stated)
     run = import_model(folder, tmp_path / "run")
+    dialect = Run.open(run).config.model.dialect
+    assert dialect.early_stopping is bool(stated)  # False by default, as in Transformers
     version = export_to_hugging_face(run, tmp_path / "out")
     found = json.loads((version / "generation_config.json").read_text())
     assert found.get("early_stopping") is stated
@@ -152,17 +139,6 @@ def test_rules_without_a_generation_config_come_back(tmp_path, renormalized):
     assert rules[1] == rules[0]
 
 
-def test_a_recipe_may_change_the_rules(imported, tmp_path):
-    run = Run.open(imported("A"))
-    rules = Rules(min_length=4, bad_words=[[7, 11]])  # the rows 5 and 9
-    dialect = run.config.model.dialect.replace(rules=rules)
-    config = run.config.replace(model=run.config.model.replace(dialect=dialect))
-    hugging_face_writer.write(tmp_path, dataclasses.replace(run, config=config), run.load_model())
-    found = json.loads((tmp_path / "generation_config.json").read_text())
-    assert found["min_new_tokens"] == 4
-    assert found["bad_words_ids"] == [[117], [5, 9]]
-
-
 @pytest.mark.parametrize(
     ("name", "write", "wanted"),
     [
@@ -182,31 +158,10 @@ def test_a_recipe_may_forbid_the_unknown_token(imported, tmp_path, name, write, 
 @pytest.mark.parametrize(
     ("writer", "setting", "message"),
     [
-        (
-            hugging_face_writer,
-            {"dialect": {"position_offset": 2}},
-            "offset=2, but .* at 0; use --format ctransl",
-        ),
-        (
-            hugging_face_writer,
-            {"use_bias": False},
-            "false, but .* have biases; use --format ctransl",
-        ),
-        (
-            marian_writer,
-            {"dialect": {"position_offset": 2}},
-            "offset=2, but .* at 0; use --format ctranslate2",
-        ),
-        (
-            marian_writer,
-            {"use_bias": False},
-            "use_bias=False and .*_embedding=True, but Marian always",
-        ),
-        (
-            marian_writer,
-            {"dialect": {"scale_embedding": False}},
-            "=True and .*_embedding=False, but Marian always",
-        ),
+        (hugging_face_writer, {"dialect": {"position_offset": 2}}, "offset=2, but .* at 0; use"),
+        (hugging_face_writer, {"use_bias": False}, "false, but .* have biases; use --format ctr"),
+        (marian_writer, {"dialect": {"position_offset": 2}}, "offset=2, but .* at 0; use"),
+        (marian_writer, {"use_bias": False}, "use_bias=False and .*_embedding=True, but Marian"),
     ],
 )
 def test_a_form_of_the_model_that_marian_does_not_have(
@@ -237,14 +192,8 @@ def test_a_multilingual_checkpoint_comes_back_as_the_same_run(imported, tmp_path
 @pytest.mark.parametrize(
     ("variable", "message"),
     [
-        (
-            lambda model: model.output_bias,
-            "now has an output bias, but M2M100 and NLLB have none",
-        ),
-        (
-            lambda model: model.target_embedding.embeddings,
-            "begins a translation with a learned vector",
-        ),
+        (lambda model: model.output_bias, "now has an output bias, but M2M100 and NLLB have none"),
+        (lambda model: model.target_embedding.embeddings, "begins a translation with a learned"),
     ],
 )
 def test_a_multilingual_run_that_was_trained_since_is_refused(
@@ -312,11 +261,8 @@ def change(path, variable, row, values):
 def test_a_hugging_face_checkpoint_comes_back_bit_equal(imported, tmp_path, name):
     version = export_to_hugging_face(imported(name), tmp_path)
     first = read_safetensors(FIXTURES / name / "model.safetensors")
-    found = read_safetensors(version / "model.safetensors")
     first.pop("model.shared.weight" if name == "D" else "", None)  # transformers 5 ignores it
-    assert found.keys() == first.keys()
-    for tensor, stored in first.items():
-        np.testing.assert_array_equal(found[tensor], stored)
+    check_same(read_safetensors(version / "model.safetensors"), first)
 
 
 def test_the_command_line_says_that_tensors_were_compared(imported, tmp_path, capsys):
@@ -353,13 +299,6 @@ def halved(name, folder, but=()):
     write_safetensors(path / "model.safetensors", half)
     edit_json(path / "config.json", dtype="float16")
     return path, half
-
-
-def check_same(found, wanted):
-    assert found.keys() == wanted.keys()
-    for name, tensor in wanted.items():
-        assert found[name].dtype == tensor.dtype
-        np.testing.assert_array_equal(found[name], tensor)
 
 
 @pytest.mark.parametrize(
@@ -467,9 +406,7 @@ def test_a_marian_model_comes_back_bit_equal(marian_model, tmp_path, name, posit
     for file in ("model.npz", "model.bin"):
         found_options, found = marian_files.read(version / file)
         assert {key: found_options[key] for key in options} == options
-        assert found.keys() == first.keys()
-        for tensor, stored in first.items():
-            np.testing.assert_array_equal(found[tensor], stored)
+        check_same(found, first)
 
 
 @pytest.mark.parametrize(("positions", "factor"), [("marian", 2.5), ("hf", None)])
@@ -527,6 +464,7 @@ def test_a_hugging_face_checkpoint_becomes_a_model_of_marian(imported, tmp_path)
         ("B", "4 heads in the encoder and 2 in the decoder, but Marian uses the same"),
         ("F", "dialect.scale_embedding=False, but Marian always uses both"),
         ("H", "begins a translation with a learned vector"),
+        ("M2M", "a multilingual model, which the format marian cannot represent; use --"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*position_timescale")
@@ -536,16 +474,17 @@ def test_a_model_that_marian_cannot_hold_is_refused(imported, tmp_path, name, me
     assert not (tmp_path / "out").exists()
 
 
-def test_a_pre_norm_model_is_no_checkpoint_of_transformers(marian_model, tmp_path):
+@pytest.mark.parametrize(
+    ("format", "message"),
+    [
+        ("hugging_face", "norm=marian, which .* do not have; use --format marian"),
+        ("ctranslate2", "CTranslate2 computes pre-norm layers as they"),
+    ],
+)
+def test_norms_of_marian_decoder_go_to_no_other_toolkit(marian_model, tmp_path, format, message):
     run = import_model(marian_model("pre"), tmp_path / "run", positions="marian")
-    with pytest.raises(ValueError, match=r"norm=marian, which .* do not have; use --format marian"):
-        export_to_hugging_face(run, tmp_path / "out")
-
-
-def test_a_model_as_marian_decoder_computes_it_is_none_for_ctranslate2(marian_model, tmp_path):
-    run = import_model(marian_model("pre"), tmp_path / "run", positions="marian")
-    with pytest.raises(ValueError, match="CTranslate2 computes pre-norm layers as they"):
-        export_model(run, tmp_path / "out", "ctranslate2")
+    with pytest.raises(ValueError, match=message):
+        export_model(run, tmp_path / "out", format)
     assert not (tmp_path / "out").exists()
 
 

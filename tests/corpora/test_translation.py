@@ -133,20 +133,3 @@ def test_nothing_appears_of_a_part_that_fails(tmp_path):
     with pytest.raises(ValueError, match="the model fails"):
         translated(tmp_path, b"ab\n", engine=ScriptedEngine(failing, 9))
     assert not list((tmp_path / "out").iterdir())
-
-
-def test_half_a_gzip_file_is_named(tmp_path):
-    whole = gzip.compress(b"".join(b"%d\n" % (n * n) for n in range(9_999)))
-    source = tmp_path / "part.gz"
-    source.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match=r"part\.gz is not a complete gzip file"):
-        translate_part(ENGINE, Part(source, tmp_path / "out.gz"), lambda counts: None)
-    assert not (tmp_path / "out.gz").exists()
-
-
-def test_a_line_that_is_packed_small_and_never_ends_is_refused(tmp_path):
-    source = tmp_path / "part.gz"
-    source.write_bytes(gzip.compress(b"a\n" + b"b" * (2**24 + 1)))
-    with pytest.raises(ValueError, match=r"part\.gz, line 2 has more than 16,777,216 bytes"):
-        translate_part(ENGINE, Part(source, tmp_path / "out.gz"), lambda counts: None)
-    assert not (tmp_path / "out.gz").exists()

@@ -62,24 +62,17 @@ def epoch_of(batches, epoch=0):
 
 
 @pytest.mark.parametrize("batch_tokens", [40, 97, 512, 1_000_000])
-def test_an_epoch_holds_every_pair_exactly_once(pairs, batch_tokens):
+def test_an_epoch_holds_every_pair_exactly_once_within_the_budget(pairs, batch_tokens):
     expected = sorted(
         (source.tolist(), target.tolist())
         for source, target in zip(pairs.source, pairs.target, strict=True)
     )
     batches = Batches(pairs, batch_tokens)
     for epoch in (0, 1, 5):
-        assert (
-            sorted(itertools.chain.from_iterable(map(rows_of, epoch_of(batches, epoch))))
-            == expected
-        )
-
-
-@pytest.mark.parametrize("batch_tokens", [40, 97, 512, 1_000_000])
-def test_no_batch_exceeds_the_budget_on_either_side(pairs, batch_tokens):
-    for inputs, labels, _ in epoch_of(Batches(pairs, batch_tokens)):
-        assert inputs["source"].size <= batch_tokens
-        assert labels.size <= batch_tokens
+        found = epoch_of(batches, epoch)
+        assert sorted(itertools.chain.from_iterable(map(rows_of, found))) == expected
+        for inputs, labels, _ in found:
+            assert max(inputs["source"].size, labels.size) <= batch_tokens
 
 
 def test_a_batch_holds_what_teacher_forcing_needs():
@@ -194,9 +187,7 @@ def test_a_plan_of_so_many_steps_has_them_with_no_larger_batches_than_that_takes
 
 
 def test_more_steps_than_rows_are_refused():
-    with pytest.raises(
-        ValueError, match=r"^3 rows are too few for 4 batches; use more text or fewer steps$"
-    ):
+    with pytest.raises(ValueError, match=r"^3 rows are too few for 4 batches; use more text or"):
         data.plan_steps(np.array([3, 2, 1]), 10, 4)
 
 
@@ -337,10 +328,7 @@ def test_training_dataset_refuses_what_is_no_pair(letters, pairs, message):
 
 
 def test_training_dataset_says_what_it_drops(letters):
-    with pytest.warns(
-        UserWarning,
-        match="^1 sentence pairs kept .* 1 dropped because a side is empty, 1 because a side",
-    ):
+    with pytest.warns(UserWarning, match="^1 sentence pairs kept .* 1 dropped because a side is"):
         data.training_dataset(
             [("ab", "cd"), ("", "cd"), ("ab" * 100, "cd")], letters, max_length=16
         )

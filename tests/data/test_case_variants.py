@@ -3,15 +3,9 @@
 import random
 
 import pytest
+import tensorflow as tf
 
-from tfformer.data.case_variants import (
-    CAPITAL,
-    CAPITALS,
-    FORMS,
-    INITIAL,
-    LOWER,
-    case_families,
-)
+from tfformer.data.case_variants import CAPITAL, CAPITALS, FORMS, INITIAL, LOWER, case_families
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.special_ids import UNKNOWN_ID
 
@@ -51,8 +45,6 @@ def test_every_case_comes_back(tokenizer):
 
 
 def test_the_graph_gives_the_ids_of_python(tokenizer):
-    import tensorflow as tf
-
     texts = [change(text) for text in SENTENCES[:100] for change in (str, title, str.upper)]
     assert tokenizer.is_cut_by_fast_operation
     assert tokenizer.tokenize(tf.constant(texts)).to_list() == tokenizer.encode(texts)
@@ -105,8 +97,3 @@ def test_the_usual_form_is_the_most_frequent_one_and_the_first_of_equals():
 def test_special_pieces_have_no_family():
     assert case_families([*SPECIAL, "</S>", "<S>"], [0] * 6).family.tolist()[:4] == [0, 1, 2, 3]
     assert case_families([*SPECIAL, "</S>"], [0] * 5).families == 5
-
-
-def test_merges_have_no_variants():
-    with pytest.raises(ValueError, match=r"^model_type is 'bpe', but case_variants need 'unigram'"):
-        Tokenizer.train(SENTENCES, 70, "bpe", case_variants=True)

@@ -8,7 +8,7 @@ import pytest
 from support.word_ids import WordIds, encode_pairs
 
 from tfformer.data import encoding
-from tfformer.data.encoding import EncodedText, IdRows, encode_truncated, truncation_report
+from tfformer.data.encoding import EncodedText, IdRows, encode_truncated
 from tfformer.special_ids import END_ID
 
 
@@ -92,9 +92,3 @@ def test_sentences_are_truncated_and_counted():
     assert len(encoded) == 4
     assert encoded.take([3, 1]).ids == [[5, 5], []]
     assert encoded.take([3, 1]).truncated == 1
-
-
-def test_the_report_of_truncation_names_count_and_limit():
-    assert truncation_report(1, 4, 2) == (
-        "1 of 4 sentences had more than 2 tokens, the model's limit, and were truncated"
-    )

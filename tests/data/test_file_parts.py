@@ -60,9 +60,7 @@ def test_a_pattern_without_files_is_named(parts):
 
 
 def test_both_sides_need_as_many_stars(parts):
-    with pytest.raises(
-        ValueError, match="must contain the same number of \\*, because each \\* stands"
-    ):
+    with pytest.raises(ValueError, match="must contain the same number of \\*, because each \\*"):
         read_pairs(["part-*.en.gz", "part-a.de.gz"], parts)
 
 

@@ -122,14 +122,6 @@ def test_texts_are_those_of_transformers(name):
     assert tokenizer.decode(list(map(here, wanted["greedy"]))) == wanted["target_texts"]
 
 
-def test_a_saved_tokenizer_is_loaded_as_it_was(tokenizer, tmp_path):
-    tokenizer.save(tmp_path / "source.model")
-    loaded = load_tokenizer(tmp_path / "source.model")
-    assert isinstance(loaded, PieceTokenizer)
-    assert loaded.digest == tokenizer.digest
-    assert loaded.encode(TEXTS) == tokenizer.encode(TEXTS)
-
-
 REWRITES = [("[，、]", ","), ("[\x00-\x1f\u200b]", " "), ("  +", " "), ("^ | $", "")]
 WRITTEN = {"a，b": "a,b", " a\u200b\t b ": "a b", "\x01": "", "": ""}
 
@@ -162,11 +154,6 @@ def test_a_tokenizer_with_prefix_and_rewrites_is_loaded_as_it_was(tmp_path):
     loaded = load_tokenizer(tmp_path / "source.model")
     assert loaded.digest == tokenizer.digest
     assert loaded.encode(list(WRITTEN)) == tokenizer.encode(list(WRITTEN))
-
-
-def test_the_digest_depends_on_the_pieces(tokenizer):
-    other = PieceTokenizer(MODEL, [*SPECIAL, *own_pieces()])
-    assert other.digest != tokenizer.digest
 
 
 def test_a_model_without_a_list_of_pieces_is_an_ordinary_tokenizer(tmp_path):

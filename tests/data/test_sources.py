@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tfformer.data import phrasebook
 from tfformer.data import sources as reading
 from tfformer.data.text_cache import text_fingerprint
 
@@ -27,18 +28,14 @@ def write_sides(folder, pairs, suffix=""):
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_two_files_are_read_line_by_line(tmp_path, suffix):
+def test_pairs_are_read_line_by_line(tmp_path, suffix):
     paths = write_sides(tmp_path, PAIRS, suffix)
     assert list(reading.read_pairs(paths, tmp_path)) == PAIRS
     assert list(reading.read_pairs([str(tmp_path / path) for path in paths])) == PAIRS
-
-
-@pytest.mark.parametrize("name", ["train.tsv", "train.tsv.gz"])
-def test_tsv_is_read_line_by_line(tmp_path, name):
-    write = gzip.compress if name.endswith(".gz") else bytes
-    (tmp_path / name).write_bytes(
-        write("".join(f"{source}\t{target}\n" for source, target in PAIRS).encode())
-    )
+    write = gzip.compress if suffix else bytes
+    name = f"train.tsv{suffix}"
+    rows = "".join(f"{source}\t{target}\n" for source, target in PAIRS)
+    (tmp_path / name).write_bytes(write(rows.encode()))
     assert list(reading.read_pairs(name, tmp_path)) == PAIRS
     assert list(reading.read_pairs(tmp_path / name)) == PAIRS
 
@@ -160,8 +157,6 @@ def test_a_source_of_no_known_form_is_refused(source):
 
 
 def test_the_phrasebook_is_a_source():
-    from tfformer.data import phrasebook
-
     pairs = list(reading.read_pairs("phrasebook:valid"))
     assert pairs == [(pair.source, pair.target) for pair in phrasebook.pairs("valid")]
     assert len(pairs) > 1

@@ -13,9 +13,11 @@ import subprocess
 import sys
 import unicodedata
 
+import keras
 import numpy as np
 import pytest
 import sentencepiece
+import tensorflow as tf
 from sentencepiece import sentencepiece_model_pb2
 from support.segmentations import log_probability, stretched
 
@@ -125,9 +127,7 @@ def test_the_vocabulary_has_the_size_asked_for_and_the_special_ids(tokenizer):
 
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
 def test_a_vocabulary_too_large_names_the_largest_that_works(model_type):
-    with pytest.raises(
-        ValueError, match=r"^vocab_size 9999 is too large .*at most \d+; set it to "
-    ) as error:
+    with pytest.raises(ValueError, match=r"^vocab_size 9999 is too large .*at most \d+") as error:
         Tokenizer.train(SENTENCES, 9999, model_type)
     assert str(error.value).endswith("or less, or use more text")
     largest = int(re.search(r"at most (\d+);", str(error.value))[1])
@@ -138,43 +138,36 @@ def test_a_vocabulary_too_large_names_the_largest_that_works(model_type):
 
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
 def test_a_vocabulary_too_small_names_the_smallest_that_works(model_type):
-    with pytest.raises(
-        ValueError, match=r"^vocab_size 5 is too small for the characters of these sen"
-    ) as error:
+    with pytest.raises(ValueError, match=r"^vocab_size 5 is too small for the") as error:
         Tokenizer.train(SENTENCES, 5, model_type)
     assert str(error.value).endswith("or more, or lower character_coverage")
     smallest = int(re.search(r"at least (\d+);", str(error.value))[1])
     assert Tokenizer.train(SENTENCES, smallest, model_type).vocab_size == smallest
 
 
-@pytest.mark.parametrize("sentences", [[], ["", " "]])
-def test_no_text_to_train_on(sentences):
-    with pytest.raises(
-        ValueError, match=r"^there is no text to train a tokenizer on; use sentences that are not "
-    ):
-        Tokenizer.train(sentences, 100)
-
-
-@pytest.mark.parametrize("size", ["60", 60.0, None])
-def test_a_vocabulary_has_a_whole_number_of_pieces(size):
-    with pytest.raises(
-        ValueError, match=f"^vocab_size={size!r} must be a whole number of at least 1"
-    ):
-        Tokenizer.train(["a b c"] * 20, vocab_size=size)
-
-
-def test_training_settings_are_checked():
-    with pytest.raises(ValueError, match=r"^model_type='wordpiece' is not known; choose one of"):
-        Tokenizer.train(SENTENCES, 60, "wordpiece")
-    with pytest.raises(
-        ValueError,
-        match=r"^vocab_size is 4, but padding, unknown, start and end alone take 4; use",
-    ):
-        Tokenizer.train(SENTENCES, 4)
-    with pytest.raises(
-        ValueError, match=r"^character_coverage is 0.5, but must be between 0.98 and 1.0; 1.0"
-    ):
-        Tokenizer.train(SENTENCES, 60, character_coverage=0.5)
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"text": []}, "there is no text to train a tokenizer on; use sentences that are"),
+        ({"text": ["", " "]}, "there is no text to train a tokenizer on; use sentences"),
+        ({"vocab_size": "60"}, "vocab_size='60' must be a whole number of at least 1"),
+        ({"vocab_size": 60.0}, "vocab_size=60.0 must be a whole number of at least 1"),
+        ({"vocab_size": 4}, "vocab_size is 4, but padding, unknown, start and end alone take 4"),
+        ({"vocab_size": 200, "byte_fallback": True}, r"vocab_size 200 is too small .* 2\d\d; set"),
+        ({"model_type": "wordpiece"}, "model_type='wordpiece' is not known; choose one of"),
+        ({"model_type": "bpe", "case_variants": True}, "model_type is 'bpe', but case_variants"),
+        ({"character_coverage": 0.5}, "character_coverage is 0.5, but must be between 0.98 and"),
+        ({"normalization": "nfc"}, "normalization='nfc' is not known; choose one of 'nmt_nfkc', "),
+        ({"symbols": ["a b"]}, "the symbol 'a b' must be a string without spaces other than"),
+        ({"symbols": [""]}, "the symbol '' must be a string without spaces"),
+        ({"symbols": ["</s>"]}, "the symbol '</s>' must be .* choose another symbol, such as"),
+        ({"symbols": ["⟦1⟧", "⟦1⟧"]}, "the symbol '⟦1⟧' is given twice; list each symbol once"),
+    ],
+)
+def test_settings_that_cannot_be_trained_are_refused(settings, message):
+    given = {"text": SENTENCES, "vocab_size": 90} | settings
+    with pytest.raises(ValueError, match=f"^{message}"):
+        Tokenizer.train(given.pop("text"), **given)
 
 
 def test_an_error_in_the_sentences_comes_out_as_it_is():
@@ -189,9 +182,7 @@ def test_an_error_in_the_sentences_comes_out_as_it_is():
         match=r"^sentence 2 contains '\\ud800', which is not a Unicode character; read the text",
     ):
         Tokenizer.train(["the dog", "\ud800"], 60)
-    with pytest.raises(
-        ValueError, match=r"^sentence 1 is 7, but must be a str; decode or convert it first$"
-    ):
+    with pytest.raises(ValueError, match=r"^sentence 1 is 7, but must be a str; decode or"):
         Tokenizer.train([7], 60)
 
 
@@ -252,14 +243,8 @@ def test_an_id_out_of_range_is_named(tokenizer, bad):
 
 
 def test_a_text_in_place_of_a_list_of_texts_is_refused(tokenizer):
-    for use in (
-        tokenizer.encode,
-        lambda sentences: Tokenizer.train(sentences, vocab_size=8),
-    ):
-        with pytest.raises(
-            ValueError,
-            match=r"^sentences must be a list, not the string 'the dog'; pass \[text",
-        ):
+    for use in (tokenizer.encode, lambda sentences: Tokenizer.train(sentences, vocab_size=8)):
+        with pytest.raises(ValueError, match=r"^sentences must be a list, not the string 'the"):
             use("the dog")
 
 
@@ -349,13 +334,6 @@ def test_the_plain_normalisation_is_the_usual_one_of_a_text_with_plain_quotes():
     assert plain.is_cut_by_fast_operation
 
 
-def test_an_unknown_normalisation_is_refused():
-    known = "'nmt_nfkc', 'nfkc', 'nmt_nfkc_cf', 'nfkc_cf', 'identity', 'nmt_nfkc_plain'"
-    message = f"^normalization='nfc' is not known; choose one of {known}$"
-    with pytest.raises(ValueError, match=message):
-        Tokenizer.train(SENTENCES, 60, normalization="nfc")
-
-
 # Symbols and bytes
 
 SYMBOLS = ["⟦1⟧", "⟦2⟧", "①", "<b>"]
@@ -393,8 +371,6 @@ def test_with_bytes_every_text_comes_back_normalised(model_type):
 @pytest.mark.slow
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
 def test_the_graph_knows_symbols_and_bytes(model_type):
-    import tensorflow as tf
-
     generator = random.Random(7)
     parts = [*SYMBOLS, "the", " ", "dog", "漢", "é", "<", "⟦", "😀"]
     noise = ["".join(generator.choices(parts, k=generator.randrange(12))) for _ in range(2000)]
@@ -407,8 +383,6 @@ def test_the_graph_knows_symbols_and_bytes(model_type):
 
 
 def test_placeholders_are_cut_by_the_fast_operation_too():
-    import tensorflow as tf
-
     generator = random.Random(7)
     placeholders = ["⟦1⟧", "⟦2⟧"]
     parts = [*placeholders, "the", " ", "dog", "é", "⟦", "1", "⟧", "2", "."]
@@ -422,31 +396,10 @@ def test_placeholders_are_cut_by_the_fast_operation_too():
         assert not Tokenizer.train(SENTENCES, vocab_size, **settings).is_cut_by_fast_operation
 
 
-@pytest.mark.parametrize(
-    ("symbols", "message"),
-    [
-        (["a b"], r"^the symbol 'a b' must be a string without spaces other than <pad>, <unk>"),
-        ([""], r"^the symbol '' must be a string without spaces"),
-        (["</s>"], r"^the symbol '</s>' must be a string .* choose another symbol, such as '⟦1⟧'$"),
-        (["⟦1⟧", "⟦1⟧"], r"^the symbol '⟦1⟧' is given twice; list each symbol once$"),
-    ],
-)
-def test_symbols_that_cannot_be_pieces_are_refused(symbols, message):
-    with pytest.raises(ValueError, match=message):
-        Tokenizer.train(SENTENCES, 90, symbols=symbols)
-
-
-def test_a_vocabulary_too_small_for_its_bytes_names_the_smallest_that_works():
-    with pytest.raises(ValueError, match=r"^vocab_size 200 is too small .* at least 2\d\d; set"):
-        Tokenizer.train(SENTENCES, 200, byte_fallback=True)
-
-
 # In the graph
 
 
 def test_the_graph_gives_pythons_ids(tokenizer):
-    import tensorflow as tf
-
     generator = random.Random(7)
     alphabet = "the dog Hund  \t▁éßﬁ①Ａ漢😀\u0301\u200b\u00a0.,'<>/s\x01\u2028ÄöЖ\u1100\u1161"
     noise = ["".join(generator.choices(alphabet, k=generator.randrange(30))) for _ in range(2000)]
@@ -458,8 +411,6 @@ def test_the_graph_gives_pythons_ids(tokenizer):
 
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
 def test_ties_between_segmentations_end_in_the_graph_as_in_python(model_type):
-    import tensorflow as tf
-
     dice = random.Random(11)
     stretched_sentences = [stretched(sentence, dice) for sentence in SENTENCES]
     tokenizer = Tokenizer.train(SENTENCES + stretched_sentences, 300, model_type)
@@ -483,16 +434,12 @@ def is_tied(tokenizer, sentence):
 )
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
 def test_the_graph_normalises_as_python_does(model_type, normalization):
-    import tensorflow as tf
-
     tokenizer = Tokenizer.train(SENTENCES, 150, model_type, normalization=normalization)
     text = [*SENTENCES[:50], *ODD, "The DOG, sees\u00a0½ cat…", "“it’s a \u00adsoft hy\u00adphen”"]
     assert tokenizer.tokenize(tf.constant(text)).to_list() == tokenizer.encode(text)
 
 
 def test_the_graph_gives_pythons_text(tokenizer):
-    import tensorflow as tf
-
     ids = tokenizer.encode(SENTENCES[:50] + ODD)
     rows = [[START_ID, *row, END_ID, *row[:3]] for row in ids] + [
         [PAD_ID, *row, PAD_ID, START_ID] for row in ids
@@ -507,17 +454,12 @@ def test_the_graph_gives_pythons_text(tokenizer):
 
 
 def test_empty_batches_pass_through_the_graph(tokenizer):
-    import tensorflow as tf
-
     assert tokenizer.tokenize(tf.constant([], tf.string)).to_list() == []
     assert tokenizer.detokenize(tf.zeros([0, 3], tf.int32)).numpy().tolist() == []
     assert tokenizer.detokenize(tf.zeros([2, 0], tf.int32)).numpy().tolist() == [b"", b""]
 
 
 def test_setting_seeds_and_clearing_sessions_leaves_the_graph_alive(tokenizer):
-    import keras
-    import tensorflow as tf
-
     text = tf.constant(SENTENCES[:5])
     expected = tokenizer.tokenize(text).to_list()
     for destroy in (
@@ -528,39 +470,6 @@ def test_setting_seeds_and_clearing_sessions_leaves_the_graph_alive(tokenizer):
         destroy()
         assert tokenizer.tokenize(text).to_list() == expected
         assert tokenizer.detokenize(tokenizer.tokenize(text)).shape == [5]
-
-
-def test_two_tokenizers_in_one_saved_model_stay_two(tmp_path):
-    import tensorflow as tf
-
-    source = Tokenizer.train(SENTENCES, 60, "unigram")
-    target = Tokenizer.train(SENTENCES, 90, "bpe")
-
-    class Both(tf.Module):
-        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
-        def serve(self, text):
-            target_ids = target.tokenize(text)
-            return {
-                "source": source.tokenize(text).to_tensor(),
-                "target": target_ids.to_tensor(),
-                "text": target.detokenize(target_ids),
-            }
-
-    both = Both()
-    tf.saved_model.save(both, str(tmp_path), signatures={"serving_default": both.serve})
-    text = SENTENCES[:4]
-    with tf.compat.v1.Session(
-        graph=tf.Graph()
-    ) as session:  # as a server loads it, without Python objects
-        signature = tf.compat.v1.saved_model.load(session, ["serve"], str(tmp_path)).signature_def[
-            "serving_default"
-        ]
-        outputs = {name: tensor.name for name, tensor in signature.outputs.items()}
-        result = session.run(outputs, {signature.inputs["text"].name: text})
-    for name, tokenizer in (("source", source), ("target", target)):
-        ids = [row[row != PAD_ID].tolist() for row in result[name]]
-        assert ids == tokenizer.encode(text)
-    assert [sentence.decode() for sentence in result["text"]] == target.decode(target.encode(text))
 
 
 # On disk
@@ -578,10 +487,7 @@ def test_save_and_load_keep_every_byte(tokenizer, tmp_path):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(
-        FileNotFoundError,
-        match=r"none.model: there is no tokenizer file here; train one or correct ",
-    ):
+    with pytest.raises(FileNotFoundError, match=r"none.model: there is no tokenizer file here"):
         Tokenizer.load(tmp_path / "none.model")
 
 
@@ -627,8 +533,5 @@ def test_a_model_with_other_special_ids_is_refused():
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(SENTENCES), model_writer=model, vocab_size=60, minloglevel=2
     )
-    with pytest.raises(
-        ValueError,
-        match=r"SentencePiece model are \(-1, 0, 1, 2\), but must be \(0, 1, 2, 3\); train a tok",
-    ):
+    with pytest.raises(ValueError, match=r"SentencePiece model are \(-1, 0, 1, 2\), but must be"):
         Tokenizer(model.getvalue())

@@ -25,11 +25,7 @@ def export(folder, **values):
     ("values", "beam_size", "message"),
     [
         ({"format": "web"}, None, "is an export of format web, which has no engine"),
-        (
-            {"decoding": {"max_length": 40}},
-            None,
-            "is an export of a language model",
-        ),
+        ({"decoding": {"max_length": 40}}, None, "is an export of a language model"),
         ({"signatures": {"encode": {}}}, None, "does not accept text; export .* without --no-text"),
         ({}, 7, "only --beam-size 1 and 4; omit --beam-size 7, or export"),
     ],
@@ -77,9 +73,7 @@ def test_other_weights_make_another_model(tiny_run, tmp_path):
     before = find_artifact(run)
     assert find_artifact(tiny_run).digest == before.digest
     (run / "best.weights.h5").unlink()
-    with pytest.raises(
-        FileNotFoundError, match="no validation has been reached; continue training"
-    ):
+    with pytest.raises(FileNotFoundError, match="no validation has been reached; continue"):
         find_artifact(run)
 
 

@@ -100,9 +100,7 @@ def test_sources_and_targets_that_make_no_pairs(translator, targets):
 
 
 def test_a_layer_that_does_not_exist(translator):
-    with pytest.raises(
-        ValueError, match="layer=2 does not exist; the decoder has the layers 1 to 1"
-    ):
+    with pytest.raises(ValueError, match="layer=2 does not exist; the decoder has the layers 1"):
         alignments(translator, ["Yes"], ["Ja"], layer=2)
 
 

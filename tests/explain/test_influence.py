@@ -7,13 +7,7 @@ import pytest
 from support.numpy_layers import log_softmax
 
 from tfformer.data.tokenizers import Tokenizer
-from tfformer.explain.influence import (
-    Decision,
-    Hidden,
-    Influences,
-    influences,
-    log_odds,
-)
+from tfformer.explain.influence import Decision, Hidden, Influences, influences, log_odds
 from tfformer.explain.pictures import draw_influences
 from tfformer.inference.translator import Translator
 from tfformer.model.transformer import Transformer

@@ -88,11 +88,3 @@ def test_a_run_that_has_not_got_far_is_described_too(tiny_run, tmp_path, capsys)
 def test_a_language_model_has_one_vocabulary(counting_run, capsys):
     assert main(["inspect", str(counting_run)]) == 0
     assert "Vocabulary\n  29 pieces\n" in capsys.readouterr().out
-
-
-def test_inspect_refuses_in_one_line(tmp_path, capsys):
-    assert main(["inspect", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == (
-        f"tfformer: {tmp_path} is not a run directory: it has no config.json; pass the --run-dir "
-        "of a training run\n"
-    )

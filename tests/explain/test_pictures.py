@@ -111,29 +111,16 @@ def test_unknown_formats_are_refused_with_the_known_ones(tmp_path):
 
 def test_without_matplotlib_the_remedy_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(
-        ValueError,
-        match=r"pictures need matplotlib; pip install -e '\.\[plot\]' \(text and .html",
-    ):
+    with pytest.raises(ValueError, match=r"pictures need matplotlib; pip install -e '\.\[plot\]'"):
         draw(EXAMPLE, tmp_path / "picture.png")
     draw(EXAMPLE, tmp_path / "page.html")
 
 
-def test_the_verb_draws_once(tiny_run, tmp_path, capsys):
+def test_the_verb_draws(tiny_run, tmp_path, capsys):
     output = tmp_path / "it.svg"
-    arguments = [
-        "attention",
-        str(tiny_run),
-        "The cat saw the dog because it was big.",
-        "--word",
-        "it",
-    ]
-    arguments += ["--output", str(output)]
-    assert main(arguments) == 0
+    sentence = "The cat saw the dog because it was big."
+    words = ["attention", str(tiny_run), sentence, "--word", "it", "--output", str(output)]
+    assert main(words) == 0
     drawn_words = svg_texts(output)
     assert drawn_words.count("it") > drawn_words.count("saw")  # all have a column, "it" also a row
     assert capsys.readouterr().out == f"{output}\n"
-    drawn = output.read_bytes()
-    assert main(arguments) == 2
-    assert "it.svg exists already; choose another --output" in capsys.readouterr().err
-    assert output.read_bytes() == drawn

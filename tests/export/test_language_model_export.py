@@ -104,13 +104,8 @@ def test_without_text_only_ids_are_continued(counting_run, tmp_path):
 
 
 def test_what_a_language_model_has_not_is_refused(counting_run, tmp_path):
-    with pytest.raises(
-        ValueError, match="is a language model, which has no beam search; leave out the beam size"
-    ):
+    with pytest.raises(ValueError, match="is a language model, which has no beam search; leave"):
         export_model(counting_run, tmp_path / "models", beam_size=2)
-    with pytest.raises(
-        ValueError,
-        match="contains a language model, for `tfformer generate`; this requires a translation",
-    ):
+    with pytest.raises(ValueError, match="contains a language model, for `tfformer generate`"):
         export_model(counting_run, tmp_path / "models", "ctranslate2")
     assert not (tmp_path / "models").exists()

@@ -257,19 +257,6 @@ def test_what_lies_beside_the_model(dynamic, tiny_run):
     assert list(dynamic.parent.iterdir()) == [dynamic]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"quantize": "int4"}, "quantize='int4' is not known; choose one of none, int8, float16"),
-        ({"max_length": 1}, "max_length=1 must be at least 2"),
-    ],
-)
-def test_settings_are_checked_before_anything_is_written(tiny_run, tmp_path, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        export_model(tiny_run, tmp_path / "models", "litert", **arguments)
-    assert not (tmp_path / "models").exists()
-
-
 def test_without_litert_the_error_names_the_extra(tiny_run, tmp_path, monkeypatch):
     found = importlib.util.find_spec
     monkeypatch.setattr(

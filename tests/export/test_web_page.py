@@ -151,19 +151,14 @@ def test_the_page_has_the_text_of_which_a_manifest_has_the_digest():
 
 
 def test_without_sources_the_error_says_where_they_would_be(tmp_path):
-    with pytest.raises(
-        ValueError,
-        match=f"the page's sources are not at {tmp_path}; install tfformer from a checkout",
-    ):
+    with pytest.raises(ValueError, match=f"the page's sources are not at {tmp_path}; install"):
         web.built(Steps(), tmp_path)
 
 
 def test_without_npm_the_error_names_it(tmp_path, monkeypatch):
     (tmp_path / "package.json").write_text("{}")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(
-        ValueError, match=r"must be built, but npm is not installed; install Node\.js 20 or newer"
-    ):
+    with pytest.raises(ValueError, match=r"must be built, but npm is not installed; install"):
         web.built(Steps(), tmp_path)
 
 
@@ -258,10 +253,7 @@ def served_page(page, tmp_path):
         ),
         (lambda model: (model / "tokenizer.model").unlink(), "tokenizer.model is missing (404)"),
         (lambda model: (model / "manifest.json").write_text("null"), "export with --format web"),
-        (
-            lambda model: other_limit(model / "manifest.json"),
-            "manifest.json is not the file that was exported",
-        ),
+        (lambda model: other_limit(model / "manifest.json"), "manifest.json is not the file that"),
         (
             lambda model: (model / "manifest.json").write_text('{"format": "saved_model"}'),
             "export with --format web",

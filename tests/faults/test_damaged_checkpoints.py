@@ -12,9 +12,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import h5py
 import pytest
-from support.damage import counted, damaged
+from support.damage import counted, damaged, weights_of
 from support.faults import check_without, record, size
 from support.marian_checkpoints import every_kind, languages
 from support.stated_digests import state_by_downloads
@@ -43,20 +42,14 @@ DECIDES = {  # file -> the parts of a run that are its own; numbers are those of
 
 def parts(path: Path) -> dict[str, object]:
     """Return everything of a run that determines its translations, by kind."""
-    run, arrays = Run.open(path), {}
-
-    def collect(name: str, item: h5py.Group | h5py.Dataset) -> None:
-        if isinstance(item, h5py.Dataset):
-            arrays[name] = item[()].tobytes()
-
-    with h5py.File(run.weights) as file:
-        file.visititems(collect)
+    run = Run.open(path)
     config = run.config.to_dict()
     config["model"].pop("dropout")  # of training alone
     dialect = run.config.model.dialect
     search = dialect.search()
     config["model"]["dialect"] = {name: v for name, v in dialect if name not in search}
-    found = {"numbers": arrays, "model": config["model"], "decoding": config["decoding"]}
+    found = {"numbers": weights_of(run.weights)}
+    found |= {"model": config["model"], "decoding": config["decoding"]}
     found["search"] = search
     found["max_length"] = config["data"]["max_length"]
     for side in ("source", "target"):

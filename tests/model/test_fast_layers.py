@@ -8,7 +8,7 @@ from support.numpy_layers import numpy_normalization, randomized
 
 from tfformer.model import fast_layers
 from tfformer.model.fast_layers import Dense, Dropout, LayerNormalization
-from tfformer.model.layers import DecoderLayer, EncoderLayer, Residual
+from tfformer.model.layers import DecoderLayer, Residual
 from tfformer.model.masks import look_ahead_mask, padding_mask
 
 D, HEADS, D_FF = 12, 3, 20
@@ -29,18 +29,6 @@ def same_weights_and_dropout_in_every_run():
 def gradients_for(request, monkeypatch):
     """Compute sums over vectors as without XLA, or as for XLA."""
     monkeypatch.setattr(fast_layers, "is_for_xla", lambda: request.param)
-
-
-def test_gradients_of_dense_are_sums_over_all_vectors(gradients_for):
-    layer = Dense(5)
-    layer.build(TARGET.shape)
-    upstream = RNG.normal(size=(2, 4, 5)).astype(np.float32)
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(layer(TARGET, training=True) * upstream)
-    kernel, bias = tape.gradient(loss, [layer.kernel.value, layer.bias.value])
-    np.testing.assert_allclose(bias, upstream.sum((0, 1)), rtol=1e-5, atol=1e-5)
-    expected = np.einsum("bti,bto->io", TARGET, upstream)
-    np.testing.assert_allclose(kernel, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("training", [False, True])
@@ -103,13 +91,6 @@ def test_dropout_zeroes_its_share_of_the_sublayers_output_and_scales_the_rest():
     )
 
 
-def test_dropout_preserves_the_scale_in_expectation():
-    residual = Residual(64, dropout=RATE, norm="pre")
-    ones = tf.ones([32, 50, 64])
-    mean = np.mean(residual.after(0 * ones, ones, training=True))
-    assert mean == pytest.approx(1, abs=4 * np.sqrt(RATE / (1 - RATE) / tf.size(ones).numpy()))
-
-
 def test_post_norm_drops_before_it_adds_and_normalises():
     """If the whole output of a sub-layer is dropped, LayerNorm(x) remains."""
     residual = randomized(Residual(D, dropout=0.999999, epsilon=0.1))
@@ -141,22 +122,11 @@ def test_dropout_falls_on_the_output_of_each_sublayer_and_nowhere_inside(sublaye
     np.testing.assert_allclose(added[~dropped], full[~dropped] / (1 - RATE), rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize("layer_class", [EncoderLayer, DecoderLayer])
-def test_dropout_is_active_in_training_alone(layer_class):
-    layer, without = (randomized(layer_class(D, HEADS, D_FF, dropout=rate)) for rate in (RATE, 0.0))
-    inputs = [tf.constant(TARGET)] + [tf.constant(MEMORY)] * (layer_class is DecoderLayer)
-    expected = without(*inputs)
-    np.testing.assert_array_equal(without(*inputs, training=True), expected)
-    np.testing.assert_array_equal(layer(*inputs), expected)
-    np.testing.assert_array_equal(layer(*inputs, training=False), expected)
-    assert np.abs(layer(*inputs, training=True) - expected).max() > 0.1
-
-
 @pytest.mark.parametrize("dtype", list(TOLERANCE))
 @pytest.mark.parametrize("use_bias", [False, True])
 @pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("shape", [(4, 6), (2, 4, 6), (2, 3, 4, 6)])
-def test_dense_and_its_gradients_equal_keras_own(dtype, use_bias, training, shape):
+@pytest.mark.parametrize("shape", [(4, 6), (2, 3, 4, 6)])
+def test_dense_and_its_gradients_equal_keras_own(dtype, use_bias, training, shape, gradients_for):
     arguments = {"activation": "relu", "use_bias": use_bias, "dtype": dtype}
     ours, theirs = Dense(5, **arguments), keras.layers.Dense(5, **arguments)
     x = tf.constant(RNG.normal(size=shape), tf.float32)

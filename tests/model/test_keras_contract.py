@@ -5,7 +5,6 @@ training step, saving and loading, and half precision.
 """
 
 import importlib
-import inspect
 import json
 import sys
 import types
@@ -14,9 +13,10 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from support.numpy_layers import randomized
 
 import tfformer
-from tfformer.config import Config, Dialect
+from tfformer.config import Dialect
 from tfformer.model.fast_layers import Dense, Dropout, LayerNormalization
 from tfformer.model.layers import Residual
 from tfformer.model.recurrence import RecurrentDecoder
@@ -35,6 +35,7 @@ MODEL = STACK | {
     "dialect": DIALECT | {"output_bias": True},
     "dropout": 0.0,
 }
+VOCABULARIES = {"source_vocab_size": 11, "target_vocab_size": 13}
 LAYERS = {  # class, arguments, inputs, output shape
     "PositionalEncoding": (tfformer.PositionalEncoding, {"d_model": D}, X, (2, 4, D)),
     "TokenEmbedding": (tfformer.TokenEmbedding, {"vocab_size": 11, "d_model": D}, IDS, (2, 4, D)),
@@ -51,15 +52,10 @@ LAYERS = {  # class, arguments, inputs, output shape
     "DecoderLayer": (tfformer.DecoderLayer, LAYER, {"x": X, "memory": MEMORY}, (2, 4, D)),
     "Encoder": (tfformer.Encoder, STACK, X, (2, 4, D)),
     "Decoder": (tfformer.Decoder, STACK, {"embeddings": X, "memory": MEMORY}, (2, 4, D)),
-    "RecurrentDecoder": (
-        RecurrentDecoder,
-        STACK,
-        {"embeddings": X, "memory": MEMORY},
-        (2, 4, D),
-    ),
+    "RecurrentDecoder": (RecurrentDecoder, STACK, {"embeddings": X, "memory": MEMORY}, (2, 4, D)),
     "Transformer": (
         tfformer.Transformer,
-        MODEL | {"source_vocab_size": 11, "target_vocab_size": 13},
+        MODEL | VOCABULARIES,
         {"inputs": IDS, "target": IDS[:, :3]},
         (2, 3, 13),
     ),
@@ -165,32 +161,88 @@ def test_a_size_that_is_no_whole_number_from_1_is_refused_by_its_name(name, size
         made(name, **{size: value})
 
 
-@pytest.mark.parametrize("name", ["Residual", "EncoderLayer", "Decoder", "Transformer"])
-@pytest.mark.parametrize("rate", [-0.1, 1, 30])
-def test_a_dropout_that_is_no_rate_is_refused_by_its_name(name, rate):
-    with pytest.raises(ValueError, match=f"^dropout={rate} must be at least 0 and below 1$"):
-        made(name, dropout=rate)
+RATES = [
+    *(("dropout", rate, "must be at least 0 and below 1") for rate in (-0.1, 1, 30)),
+    *(("epsilon", epsilon, "must be from 0 to 1") for epsilon in (-0.5, 1.5)),
+    *((name, "a", "is of type str; pass a number") for name in ("dropout", "epsilon")),
+    ("epsilon", None, "is of type NoneType; pass a number"),
+]
 
 
-EPSILONS = ["Residual", "EncoderLayer", "DecoderLayer"]
-
-
-@pytest.mark.parametrize("name", EPSILONS)
-@pytest.mark.parametrize("epsilon", [-0.5, 1.5])
-def test_an_epsilon_outside_0_to_1_is_refused_as_in_recipes(name, epsilon):
-    with pytest.raises(ValueError, match=f"^epsilon={epsilon} must be from 0 to 1$"):
-        made(name, epsilon=epsilon)
-    with pytest.raises(ValueError, match=rf"^model\.dialect\.epsilon={epsilon} must be at "):
-        Config.from_dict({"model": {"dialect": {"epsilon": epsilon}}})
-
-
-@pytest.mark.parametrize("name", EPSILONS)
-@pytest.mark.parametrize("argument", ["dropout", "epsilon"])
-@pytest.mark.parametrize(("value", "kind"), [("a", "str"), (None, "NoneType")])
-def test_a_rate_that_is_no_number_is_refused_by_its_name(name, argument, value, kind):
-    message = f"^{argument}={value!r} is of type {kind}; pass a number$"
-    with pytest.raises(ValueError, match=message):
+@pytest.mark.parametrize("name", ["Residual", "EncoderLayer", "DecoderLayer"])
+@pytest.mark.parametrize(("argument", "value", "rule"), RATES)
+def test_a_rate_outside_its_range_is_refused_by_its_name(name, argument, value, rule):
+    with pytest.raises(ValueError, match=f"^{argument}={value!r} {rule}$"):
         made(name, **{argument: value})
+
+
+TIES = "tie_embeddings='both' is not known; choose one of 'none', 'output', 'input', 'all'"
+NORMS = "norm='sandwich' is not known; choose one of 'post', 'pre', 'marian'"
+NOT_KNOWN = [
+    (tfformer.PositionalEncoding, {"d_model": 7}, "d_model=7 is odd; .* choose an even d_model"),
+    (
+        tfformer.PositionalEncoding,
+        {"d_model": D, "layout": "thirds"},
+        "layout='thirds' is not known; choose one of 'interleaved', 'halves'",
+    ),
+    (
+        tfformer.PositionalEncoding,
+        {"d_model": D, "timescale": "fast"},
+        "timescale='fast' is not known; choose one of 'paper', 't2t'",
+    ),
+    (
+        tfformer.MultiHeadAttention,
+        {"d_model": 10, "num_heads": 3},
+        "d_model=10 cannot be split into num_heads=3 equal heads; choose a divisor",
+    ),
+    (
+        tfformer.FeedForward,
+        {"d_model": D, "d_ff": D_FF, "activation": "swosh"},
+        "activation='swosh' is not known; use relu, gelu, swish or a function",
+    ),
+    (tfformer.EncoderLayer, LAYER | {"norm": "sandwich"}, NORMS),
+    (tfformer.DecoderLayer, LAYER | {"norm": "sandwich"}, NORMS),
+    (
+        tfformer.LanguageModel,
+        {"vocab_size": 9, "norm": "marian"},
+        "norm='marian' is not known; choose one of 'post', 'pre'",
+    ),
+    (tfformer.LanguageModel, {"vocab_size": 9, "tie_embeddings": "both"}, TIES),
+    (tfformer.Transformer, VOCABULARIES | {"tie_embeddings": "both"}, TIES),
+    (
+        tfformer.Transformer,
+        VOCABULARIES | {"tie_embeddings": "all"},
+        "tie_embeddings='all' needs one shared vocabulary, but source_vocab_size=11 and "
+        "target_vocab_size=13; share the vocabulary or choose 'output'",
+    ),
+    (
+        tfformer.Transformer,
+        VOCABULARIES | {"tie_embeddings": "input"},
+        "tie_embeddings='input' needs one shared vocabulary, .*",
+    ),
+    (tfformer.Transformer, VOCABULARIES | {"decoder_kind": "gru"}, "decoder_kind='gru' .*"),
+    (
+        tfformer.LanguageModel.from_preset,
+        {"preset": "huge", "vocab_size": 9},
+        "preset='huge' is not known; choose one of 'tiny', 'small', 'base', 'big'",
+    ),
+    (
+        tfformer.SmoothedCrossEntropy,
+        {"label_smoothing": 1.5},
+        "label_smoothing=1.5 must be at least 0 and below 1",
+    ),
+    (
+        tfformer.look_ahead_mask,
+        {"queries": None},
+        "queries=None is not a length; pass the token ids.*",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "arguments", "message"), NOT_KNOWN)
+def test_an_argument_that_is_not_known_is_refused(call, arguments, message):
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        call(**arguments)
 
 
 TO_NUMPY = {int: np.int64, float: np.float64}
@@ -255,13 +307,15 @@ def test_the_symbolic_output_is_the_real_ones_shape_and_type(name):
 
 
 @each_layer
-def test_the_computed_shape_is_the_real_ones(name):
-    _, _, inputs, shape = LAYERS[name]
-    layer = made(name)
-    arrays = inputs.values() if isinstance(inputs, dict) else [inputs]
-    taken = len(inspect.signature(layer.compute_output_shape).parameters)
-    shapes = [array.shape for array in arrays][:taken]  # Keras hands over the first, or all
-    assert layer.compute_output_shape(*shapes) == shape
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_half_precision_is_near_float32_and_its_weights_are_float32(name, policy):
+    inputs = LAYERS[name][2]
+    layer, full = made(name, dtype=policy), made(name)
+    called(layer, inputs)
+    called(full, inputs)
+    output, expected = (called(randomized(one), inputs) for one in (layer, full))
+    assert {weight.dtype for weight in layer.weights} <= {"float32"}
+    np.testing.assert_allclose(np.asarray(output, np.float32), expected, rtol=0.1, atol=0.25)
 
 
 @each_layer

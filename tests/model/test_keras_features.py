@@ -109,21 +109,6 @@ def test_fit_learns_the_same_from_every_kind_of_data():
         np.testing.assert_allclose(history["loss"], eager_losses(), rtol=1e-5, err_msg=name)
 
 
-@pytest.mark.slow
-def test_evaluate_predict_and_validation_split_agree_with_the_call():
-    made = compiled(weighted_metrics=["accuracy"])
-    history = made.fit(
-        INPUTS, LABELS, sample_weight=WEIGHTS, validation_split=0.5, batch_size=4, verbose=0
-    ).history
-    logits = np.asarray(made(INPUTS), np.float64)
-    second = {name: ids[4:] for name, ids in INPUTS.items()}
-    measured = made.evaluate(second, LABELS[4:], sample_weight=WEIGHTS[4:], verbose=0)
-    accuracy = (logits[4:].argmax(-1) == LABELS[4:]).mean()
-    np.testing.assert_allclose(measured[1], accuracy, rtol=1e-6)
-    np.testing.assert_allclose(history["val_loss"][0], measured[0], rtol=1e-5)
-    np.testing.assert_allclose(made.predict(INPUTS, verbose=0), logits, rtol=1e-4, atol=1e-5)
-
-
 # Callbacks
 
 
@@ -141,13 +126,6 @@ def test_callbacks_save_stop_and_restore(tmp_path):
     np.testing.assert_array_equal(best(INPUTS), made(INPUTS))
 
 
-@pytest.mark.slow
-def test_swapped_moving_averages_come_back():
-    made = compiled(optimizer=keras.optimizers.Adam(1e-2, use_ema=True, ema_momentum=0.5))
-    callback = keras.callbacks.SwapEMAWeights(swap_on_epoch=True)
-    assert np.isfinite(fitted(made, callbacks=[callback])).all()
-
-
 # How it computes
 
 
@@ -159,18 +137,6 @@ def test_ways_to_run_learn_the_same(options):
 
 
 @pytest.mark.slow
-def test_accumulated_gradients_are_those_of_the_whole_batch():
-    rate, weights = 0.1, []
-    for batch, steps in ((8, None), (4, 2)):
-        made = model(dropout=0.0)
-        optimizer = keras.optimizers.SGD(rate, gradient_accumulation_steps=steps)
-        fitted(compiled(made, optimizer=optimizer), batch_size=batch, epochs=1)
-        weights.append(made.get_weights())
-    for whole, accumulated in zip(*weights, strict=True):
-        np.testing.assert_allclose(accumulated, whole, rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.slow
 def test_pure_half_precision_learns():
     """With plain gradient descent, because Keras' Adam rounds beta_2 to 1 and never moves."""
     optimizer = keras.optimizers.SGD(0.5)
@@ -179,17 +145,6 @@ def test_pure_half_precision_learns():
 
 
 # Weights
-
-
-@pytest.mark.slow
-def test_a_frozen_encoder_keeps_its_weights_and_the_decoder_learns():
-    made = model()
-    made.encoder.trainable = False
-    before = [layer.get_weights() for layer in (made.encoder, made.decoder)]
-    fitted(compiled(made))
-    for old, new in zip(before[0], made.encoder.get_weights(), strict=True):
-        np.testing.assert_array_equal(old, new)
-    assert any(np.any(o != n) for o, n in zip(before[1], made.decoder.get_weights(), strict=True))
 
 
 def test_a_frozen_model_keeps_its_weights_reports_its_loss_and_warns_as_keras_does():
@@ -293,13 +248,6 @@ def test_embeddings_are_named_after_their_places(ties, names):
     assert [layer.name for layer in made.layers] == [*names, "encoder", "decoder"]
 
 
-def test_a_model_can_be_drawn():
-    source, target = keras.Input((None,), dtype="int32"), keras.Input((None,), dtype="int32")
-    functional = keras.Model([source, target], model(name="translates")([source, target]))
-    assert "translates" in keras.utils.model_to_dot(functional, show_shapes=True).to_string()
-    assert "Transformer" in keras.utils.model_to_dot(model()).to_string()
-
-
 @pytest.mark.parametrize("preset", ["tiny", "small"])
 def test_a_preset_gives_its_sizes_and_overrides_win(preset):
     d_model = {"tiny": 128, "small": 256}[preset]
@@ -309,12 +257,6 @@ def test_a_preset_gives_its_sizes_and_overrides_win(preset):
     assert (made.d_model, made.num_heads, made.num_layers, made.d_ff) == (d_model, 4, 1, 8)
     made = tfformer.LanguageModel.from_preset(preset, 9, num_layers=1)
     assert (made.d_model, made.vocab_size) == (d_model, 9)
-
-
-def test_an_unknown_preset_is_refused():
-    message = "^preset='huge' is not known; choose one of 'tiny', 'small', 'base', 'big'$"
-    with pytest.raises(ValueError, match=message):
-        tfformer.LanguageModel.from_preset("huge", vocab_size=9)
 
 
 class Doubled(tfformer.Transformer):

@@ -13,7 +13,7 @@ from support.numpy_layers import (
 )
 
 import tfformer
-from tfformer.model.masks import join_masks, look_ahead_mask, over_keys, padding_mask
+from tfformer.model.masks import look_ahead_mask
 
 D, HEADS, D_FF = 12, 3, 20
 IDS = np.array([[4, 7, 9, 3, 0], [4, 3, 0, 0, 0], [5, 6, 3, 0, 0]], np.int32)
@@ -38,13 +38,6 @@ def numpy_mask(ids: np.ndarray) -> np.ndarray:
 
 def close(found: tf.Tensor, expected: np.ndarray) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
-
-
-@each_size
-def test_encoder_layer_honours_the_mask_that_keras_carries(rows):
-    ids = ids_of(rows)
-    layer, x = randomized(tfformer.EncoderLayer(D, HEADS, D_FF)), embedded(ids)
-    close(layer(x), numpy_encoder_layer(layer, np.asarray(x), numpy_mask(ids)))
 
 
 @each_size
@@ -80,17 +73,6 @@ def test_attention_honours_the_mask_of_its_memory(rows):
     output, weights = layer(query, memory, return_weights=True)
     close(output, expected)
     close(weights, expected_weights)
-
-
-@each_size
-def test_decoder_layer_honours_the_masks_of_target_and_memory(rows):
-    source, target = ids_of(rows), ids_of(rows)[:, :4]
-    layer = randomized(tfformer.DecoderLayer(D, HEADS, D_FF))
-    x, memory = embedded(target), embedded(source, seed=4)
-    causal = numpy_mask(target) & np.tril(np.ones((4, 4), bool))
-    arrays = np.asarray(x), np.asarray(memory)
-    expected = numpy_decoder_layer(layer, *arrays, causal, numpy_mask(source))
-    close(layer(x, memory), expected)
 
 
 def test_an_explicit_memory_mask_and_that_of_keras_both_count():
@@ -160,21 +142,3 @@ def test_masks_of_symbolic_ids_are_those_of_real_ids():
     np.testing.assert_array_equal(padding, numpy_mask(IDS))
     np.testing.assert_array_equal(look_ahead, np.tile(np.tril(np.ones((5, 5), bool)), (3, 1, 1, 1)))
     np.testing.assert_array_equal(look_ahead_mask(IDS), look_ahead)
-
-
-def test_an_unknown_length_is_refused():
-    with pytest.raises(ValueError, match="queries=None is not a length; pass the token ids"):
-        look_ahead_mask(None)
-
-
-def test_no_mask_joins_to_none_and_one_mask_to_itself():
-    mask = padding_mask(IDS)
-    assert join_masks(None, None) is None
-    assert join_masks(None, mask, mask) is mask
-
-
-@pytest.mark.parametrize("shape", [(2, 5), (2, 4, 5), (2, 1, 4, 5)])
-def test_a_mask_is_laid_out_over_scores(shape):
-    mask = np.random.default_rng(0).random(shape) < 0.5
-    expected = mask.reshape(2, 1, -1, 5)
-    np.testing.assert_array_equal(over_keys(tf.constant(mask)), expected)

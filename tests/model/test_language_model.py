@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from support.numpy_layers import log_softmax
+from support.numpy_layers import log_softmax, randomized
 
 import tfformer
 from tfformer.inference.search import greedy_search
@@ -23,15 +23,7 @@ each_tie = pytest.mark.parametrize("tie", ["none", "output", "all"])
 def small(vocab_size=13, seed=1, **changes):
     """A model with random weights, so that no bias is zero and no scale is one."""
     settings = {"num_layers": 2, "d_model": 16, "num_heads": 2, "d_ff": 24, "dropout": 0.0}
-    model = LanguageModel(vocab_size, **(settings | changes))
-    rng = np.random.default_rng(seed)
-    model.set_weights(
-        [
-            rng.normal(scale=0.25, size=w.shape) if w.ndim == 2 else rng.normal(w, scale=0.2)
-            for w in model.get_weights()
-        ]
-    )
-    return model
+    return randomized(LanguageModel(vocab_size, **(settings | changes)), seed, scale=0.25)
 
 
 def steps(model, rows, room):
@@ -49,11 +41,6 @@ def steps(model, rows, room):
 
 
 # A distribution
-
-
-def test_the_norm_of_marians_decoder_is_not_for_a_language_model():
-    with pytest.raises(ValueError, match="norm='marian' is not known; choose one of 'post', 'pre'"):
-        small(norm="marian")
 
 
 @each_norm
@@ -136,45 +123,16 @@ def test_a_tied_embedding_is_one_matrix():
     embedding = 13 * 16
     assert small(tie_embeddings="none").count_params() == small().count_params() + embedding
     assert small(tie_embeddings="all").count_params() == small().count_params()
-    with pytest.raises(
-        ValueError,
-        match="tie_embeddings='both' is not known; choose one of 'none', 'output', 'input', 'all'",
-    ):
-        LanguageModel(10, tie_embeddings="both")
 
 
 # What Keras does with it
 
 
-@each_tie
-def test_model_survives_its_config(tie):
-    changes = {
-        "norm": "pre",
-        "activation": "swish",
-        "use_bias": False,
-        "dialect": {"epsilon": 1e-3, "position_layout": "halves", "output_bias": True},
-    }
-    model = small(tie_embeddings=tie, dropout=0.2, num_heads=4, name="own_name", **changes)
-    twin = LanguageModel.from_config(model.get_config())
-    assert twin.get_config() == model.get_config()
-    twin.set_weights(model.get_weights())
-    np.testing.assert_array_equal(twin(READ), model(READ))
-    assert twin.stack.layers[0].dropout == 0.2
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
-def test_half_precision_trains_with_float32_variables_and_log_probs(policy):
+def test_half_precision_has_log_probs_in_float32(policy):
     model, full = small(dtype=policy, num_layers=1), small(num_layers=1)
-    assert model(READ).dtype == policy.removeprefix("mixed_")
     assert model.log_prob(ROWS).dtype == tf.float32
-    assert {variable.dtype for variable in model.variables} == {"float32"}
     np.testing.assert_allclose(model.log_prob(ROWS), full.log_prob(ROWS), rtol=0.05)
-    model.compile(keras.optimizers.Adam(1e-3), tfformer.SmoothedCrossEntropy(), jit_compile=False)
-    weights = (ROWS != 0).astype(np.float32)
-    losses = [float(model.train_on_batch(READ, ROWS, weights)) for _ in range(4)]
-    assert losses[0] == pytest.approx(-full.log_prob(ROWS).numpy().sum() / weights.sum(), rel=0.05)
-    assert losses[-1] < losses[0]
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from tfformer.model.attention import MultiHeadAttention
 from tfformer.model.cache import KeysValues
 from tfformer.model.embedding import TokenEmbedding
 from tfformer.model.feed_forward import FeedForward
-from tfformer.model.layers import DecoderLayer, EncoderLayer, Residual
+from tfformer.model.layers import DecoderLayer, EncoderLayer
 from tfformer.model.marian import MarianDecoderLayer, ZeroStartEmbedding
 from tfformer.model.masks import look_ahead_mask, padding_mask
 from tfformer.model.positions import PositionalEncoding
@@ -40,10 +40,6 @@ def same_weights_and_dropout_in_every_run():
     keras.utils.set_random_seed(0)
 
 
-def refusal(message):
-    return pytest.raises(ValueError, match=f"^{message}$")
-
-
 # Positions
 
 
@@ -54,13 +50,6 @@ def test_positions_are_the_papers_sines_and_cosines(layout, first, tolerance):
     encoding = layer(tf.zeros([1, 60, 16]), position=first)[0]
     np.testing.assert_allclose(
         encoding, numpy_positions(range(first, first + 60), 16, layout), atol=tolerance
-    )
-
-
-def test_positions_are_added_to_every_sentence():
-    encoded = PositionalEncoding(D)(tf.constant(TARGET), position=2)
-    np.testing.assert_allclose(
-        encoded, TARGET + numpy_positions([2, 3, 4, 5], D), rtol=1e-5, atol=1e-6
     )
 
 
@@ -81,16 +70,6 @@ def test_half_precision_keeps_neighbouring_positions_above_256_apart(policy):
     assert (np.abs(np.diff(encoding, axis=0)).max(axis=1) > 0.1).all()
 
 
-def test_an_odd_d_model_is_refused():
-    with refusal("d_model=7 is odd; sines and cosines come in pairs, so choose an even d_model"):
-        PositionalEncoding(7)
-
-
-def test_an_unknown_layout_is_refused():
-    with refusal("layout='thirds' is not known; choose one of 'interleaved', 'halves'"):
-        PositionalEncoding(8, layout="thirds")
-
-
 # Embedding
 
 
@@ -101,7 +80,7 @@ def test_embedding_is_scaled_by_the_root_of_d_model_and_logits_are_its_unscaled_
         layer(tf.constant([[0, 6], [3, 3]])), 4 * matrix[[[0, 6], [3, 3]]], rtol=1e-6
     )
     x = RNG.normal(size=(2, 3, 16)).astype(np.float32)
-    np.testing.assert_allclose(layer.logits(tf.constant(x)), x @ matrix.T, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(layer.logits(x), x @ matrix.T, rtol=1e-4, atol=1e-5)
 
 
 def test_adam_sees_the_summed_gradient_of_a_repeated_token():
@@ -300,11 +279,6 @@ def test_attention_equals_kerass_with_the_same_weights():
     np.testing.assert_allclose(weights, expected_weights, rtol=1e-4, atol=1e-6)
 
 
-def test_a_d_model_that_heads_do_not_divide_is_refused():
-    with refusal("d_model=10 cannot be split into num_heads=3 equal heads; choose a divisor"):
-        MultiHeadAttention(10, 3)
-
-
 # Feed-forward
 
 
@@ -322,11 +296,6 @@ def test_feed_forward_is_two_projections_around_the_activation(activation, funct
     assert (w1.shape, w2.shape) == ((D, D_FF), (D_FF, D))
     expected = function(TARGET @ w1 + b1) @ w2 + b2
     np.testing.assert_allclose(layer(tf.constant(TARGET)), expected, rtol=1e-4, atol=1e-5)
-
-
-def test_an_unknown_activation_is_refused():
-    with refusal("activation='swosh' is not known; use relu, gelu, swish or a function"):
-        FeedForward(D, D_FF, activation="swosh")
 
 
 @keras.saving.register_keras_serializable("tests")
@@ -531,71 +500,3 @@ def test_decoder_layer_steps_with_a_cache_equal_all_positions_at_once(layer_clas
         output, cache = layer.step(x, mask, cache, first, memory, MEMORY_MASK)
         outputs.append(output)
     np.testing.assert_allclose(tf.concat(outputs, axis=1), expected, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("layer_class", [EncoderLayer, DecoderLayer])
-def test_an_unknown_norm_is_refused(layer_class):
-    with refusal("norm='sandwich' is not known; choose one of 'post', 'pre', 'marian'"):
-        layer_class(D, HEADS, D_FF, norm="sandwich")
-
-
-# What Keras does with layers
-
-STACK_LAYER = {
-    "d_model": D,
-    "num_heads": HEADS,
-    "d_ff": D_FF,
-    "dropout": 0.1,
-    "activation": "swish",
-    "norm": "pre",
-    "use_bias": False,
-    "epsilon": 1e-3,
-}
-LAYERS = {
-    "positions": (lambda **k: PositionalEncoding(D, "halves", **k), [TARGET]),
-    "embedding": (lambda **k: TokenEmbedding(11, D, **k), [MEMORY_IDS]),
-    "attention": (
-        lambda **k: MultiHeadAttention(D, HEADS, False, **k),
-        [TARGET, MEMORY, MEMORY_MASK],
-    ),
-    "feed_forward": (lambda **k: FeedForward(D, D_FF, "gelu", **k), [TARGET]),
-    "residual": (
-        lambda **k: Residual(D, 0.1, "post", epsilon=1e-3, **k),
-        [TARGET, TARGET[:, ::-1]],
-    ),
-    "encoder_layer": (lambda **k: EncoderLayer(**STACK_LAYER, **k), [MEMORY, MEMORY_MASK]),
-    "decoder_layer": (
-        lambda **k: DecoderLayer(**STACK_LAYER, **k),
-        [TARGET, MEMORY, look_ahead_mask(4).numpy().repeat(2, axis=0), MEMORY_MASK],
-    ),
-}
-each_layer = pytest.mark.parametrize("name", LAYERS)
-
-
-def tensors(arrays, dtype="float32"):
-    """Return tensors; floating-point arrays get `dtype`."""
-    arrays = [np.asarray(array) for array in arrays]
-    return [
-        tf.cast(array, dtype) if array.dtype.kind == "f" else tf.constant(array) for array in arrays
-    ]
-
-
-@each_layer
-@pytest.mark.parametrize("policy", HALVES)
-def test_layer_computes_in_half_precision_and_keeps_its_weights_in_float32(name, policy):
-    make, inputs = LAYERS[name]
-    layer, full = randomized(make(dtype=policy)), randomized(make())
-    output = layer(*tensors(inputs, layer.compute_dtype))
-    assert output.dtype == layer.compute_dtype
-    assert {weight.dtype for weight in layer.weights} <= {"float32"}
-    np.testing.assert_allclose(
-        np.asarray(output, np.float32), full(*tensors(inputs)), rtol=0.1, atol=0.25
-    )
-
-
-def test_logits_of_a_numpy_array_are_its_products_with_all_embeddings():
-    embedding = TokenEmbedding(vocab_size=7, d_model=4)
-    embedding.build()
-    vectors = np.random.default_rng(2).normal(size=(2, 3, 4)).astype(np.float32)
-    expected = vectors @ np.asarray(embedding.embeddings).T
-    np.testing.assert_allclose(embedding.logits(vectors), expected, rtol=1e-5, atol=1e-6)

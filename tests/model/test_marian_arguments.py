@@ -1,12 +1,10 @@
 """Arguments for models of other toolkits: positions, scale, size of the decoder, ties."""
 
 import numpy as np
-import pytest
 import tensorflow as tf
 from support import numpy_marian
 
-from tfformer.model.embedding import TokenEmbedding
-from tfformer.model.positions import PositionalEncoding, positional_encoding
+from tfformer.model.positions import positional_encoding
 from tfformer.model.transformer import Transformer
 from tfformer.special_ids import START_ID
 
@@ -18,33 +16,9 @@ def test_the_t2t_timescale_is_that_of_marian():
     np.testing.assert_allclose(found, numpy_marian.positions(200, 32), atol=2e-5)
 
 
-def test_the_last_wavelength_of_t2t_is_20000_pi():
-    angle = positional_encoding(tf.constant([10000]), 8, "halves", "t2t")[0, 3]
-    np.testing.assert_allclose(angle, np.sin(1.0), atol=1e-4)
-
-
 def test_one_pair_of_dimensions_has_a_t2t_timescale_too():
     found = positional_encoding(tf.range(3), 2, "halves", "t2t")
     np.testing.assert_allclose(found[:, 0], np.sin([0, 1, 2]), atol=1e-6)
-
-
-def test_an_unknown_timescale_is_refused():
-    message = "timescale='fast' is not known; choose one of 'paper', 't2t'"
-    with pytest.raises(ValueError, match=message):
-        PositionalEncoding(8, timescale="fast")
-
-
-def test_an_embedding_without_scale_gives_its_rows():
-    embedding = TokenEmbedding(5, 4, scale=False)
-    found = embedding(np.array([[1, 3]]))
-    np.testing.assert_array_equal(found[0], np.asarray(embedding.embeddings)[[1, 3]])
-
-
-def test_an_offset_counts_the_positions_from_there():
-    x = tf.zeros([1, 5, 8])
-    np.testing.assert_array_equal(
-        PositionalEncoding(8, offset=2)(x, position=3), PositionalEncoding(8)(x, position=5)
-    )
 
 
 def test_a_start_of_zeros_is_that_of_a_row_of_zeros_whatever_is_learned():
@@ -75,40 +49,7 @@ def test_the_decoder_may_have_its_own_heads_and_width():
     assert model.decoder.layers[0].feed_forward.inner.kernel.shape == (8, 24)
 
 
-def test_cached_steps_agree_with_a_decoder_of_other_heads():
-    model = Transformer(10, 10, **SMALL, dialect={"num_decoder_heads": 4})
-    source, target = np.array([[5, 7, 3]], np.int32), np.array([[2, 9, 8, 4]], np.int32)
-    wanted = model({"source": source, "target": target}).numpy()
-    cache = model.decoder.empty_cache(1, 4)
-    memory = model.encode_and_project(tf.constant(source))
-    for step in range(4):
-        logits, cache = model.step(target[:, step : step + 1], step, cache, memory)
-        np.testing.assert_allclose(logits[:, 0], wanted[:, step], atol=1e-5)
-
-
 def test_source_and_target_may_be_one_matrix_and_the_output_another():
     model = Transformer(10, 10, **SMALL, tie_embeddings="input")
     assert model.source_embedding is model.target_embedding
     assert model.output_embedding is not model.target_embedding
-
-
-def test_two_vocabularies_cannot_share_the_input():
-    with pytest.raises(ValueError, match="tie_embeddings='input' needs one shared vocabulary"):
-        Transformer(10, 11, **SMALL, tie_embeddings="input")
-
-
-def test_a_copy_by_configuration_has_the_same_arguments():
-    dialect = {
-        "position_timescale": "t2t",
-        "scale_embedding": False,
-        "zero_start": True,
-        "num_decoder_heads": 4,
-        "decoder_d_ff": 24,
-    }
-    special = {"tie_embeddings": "input", "dialect": dialect}
-    model = Transformer(10, 10, **SMALL, **special)
-    copy = Transformer.from_config(model.get_config())
-    copy.set_weights(model.get_weights())
-    inputs = {"source": np.array([[5, 7, 3]]), "target": np.array([[2, 9, 8]])}
-    np.testing.assert_array_equal(copy(inputs), model(inputs))
-    assert {name: copy.get_config()[name] for name in special} == special

@@ -48,17 +48,6 @@ def test_masks_are_the_same_in_a_graph_of_unknown_sizes():
     )
 
 
-def test_both_masks_together_allow_what_is_neither_padding_nor_later():
-    both = padding_mask(tf.constant([[5, 0, 5], [5, 5, 0]])) & look_ahead_mask(3)
-    first, second = [[1, 0, 0], [1, 0, 0], [1, 0, 1]], [[1, 0, 0], [1, 1, 0], [1, 1, 0]]
-    np.testing.assert_array_equal(both, np.array([[first], [second]], bool))
-
-
-def test_ids_in_a_list_have_the_mask_of_their_number():
-    found = look_ahead_mask([[7, 5, 4], [7, 5, 0]])
-    np.testing.assert_array_equal(found, np.tile(np.tri(3, dtype=bool), (2, 1, 1, 1)))
-
-
 @pytest.mark.parametrize("settings", [{"keys": 5}, {"position": 3}])
 def test_ids_have_no_other_keys_and_no_position(settings):
     with pytest.raises(ValueError, match="keys and position cannot be combined with token ids"):

@@ -14,7 +14,7 @@ from support.numpy_layers import (
     numpy_residual,
     randomized,
 )
-from support.untrained import SHAPE, letters_tokenizer, untrained_transformer
+from support.untrained import letters_tokenizer, untrained_transformer
 
 import tfformer
 from tfformer.model.masks import look_ahead_mask, segment_mask
@@ -130,24 +130,6 @@ def test_decoding_step_by_step_is_decoding_at_once(norm):
     np.testing.assert_allclose(alone[0], whole[1, :4], rtol=1e-4, atol=1e-5)
 
 
-def test_beams_that_change_places_keep_their_own_past():
-    model, beams = transformer(), 3
-    memory = model.encode_and_project(SOURCE)
-    cache = model.decoder.empty_beam_cache(len(SOURCE), beams, 1)
-    prefixes = np.zeros((len(SOURCE) * beams, 0), np.int32)
-    encoded = model.encode(SOURCE.repeat(beams, axis=0))
-    for step in range(5):
-        ids = RNG.integers(1, 13, size=(len(SOURCE), beams)).astype(np.int32)
-        prefixes = np.concatenate([prefixes, ids.reshape(-1, 1)], axis=1)
-        hidden, cache = model.hidden_beam_step(ids, step, cache, memory)
-        whole = model.decode(prefixes, *encoded)[:, -1]
-        logits = tf.reshape(model.logits(hidden), (-1, 13))
-        np.testing.assert_allclose(logits, whole, rtol=1e-4, atol=1e-5)
-        parents = RNG.integers(0, beams, size=(len(SOURCE), beams))
-        rows = (np.arange(len(SOURCE))[:, np.newaxis] * beams + parents).reshape(-1)
-        prefixes, cache = prefixes[rows], cache.reordered(rows)
-
-
 def test_a_packed_row_is_its_sentences():
     model = transformer()
     source = SOURCE[::2, :3]
@@ -171,8 +153,3 @@ def test_translations_are_the_same_alone_and_in_a_batch():
     for beam_size in (1, 3):
         together = translator.translate(texts, beam_size=beam_size)
         assert together == [translator.translate([t], beam_size=beam_size)[0] for t in texts]
-
-
-def test_an_unknown_kind_of_decoder_is_refused():
-    with pytest.raises(ValueError, match="decoder_kind='gru'"):
-        tfformer.Transformer(13, 13, decoder_kind="gru", **SHAPE)

@@ -1,7 +1,4 @@
-"""The wheel is complete.
-
-It is built, installed into an empty environment, and used from another folder.
-"""
+"""The wheel is built, installed into an empty environment, and used from another folder."""
 
 import json
 import os

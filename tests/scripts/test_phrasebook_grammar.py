@@ -108,13 +108,6 @@ def test_hand_written_translations(grammar):
         assert phrasebook.spell(grammar[source].german) == target
 
 
-def test_alignment_is_ordered_and_in_range(everything):
-    for pair in everything:
-        source, target = len(pair.source.split()), len(pair.target.split())
-        assert pair.alignment == tuple(sorted(set(pair.alignment)))
-        assert all(0 <= i < source and 0 <= j < target for i, j in pair.alignment)
-
-
 def test_every_target_word_is_aligned(everything):
     for pair in everything:
         assert {j for _, j in pair.alignment} == set(range(len(pair.target.split()))), pair
@@ -157,11 +150,6 @@ def test_the_pronoun_has_the_gender_of_its_antecedent_and_not_of_the_other_noun(
         antecedents[target[pronoun], pair.antecedent < pair.distractor] += 1
     assert len(antecedents) == 6
     assert min(antecedents.values()) > 200
-
-
-def test_every_pair_is_grammatical(everything):
-    assert all(phrasebook.is_grammatical(pair.source, "en") for pair in everything)
-    assert all(phrasebook.is_grammatical(pair.target, "de") for pair in everything)
 
 
 @pytest.mark.parametrize(

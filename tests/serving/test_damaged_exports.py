@@ -1,15 +1,12 @@
 """Damaged or changed exports are refused in one line, before TensorFlow loads them."""
 
-import io
 import json
 import shutil
 
 import pytest
-import sentencepiece
 from support.servers import save_scripted_model, write_manifest_of
 
 from tfformer.cli.main import main
-from tfformer.data.piece_tokenizer import PieceTokenizer
 from tfformer.serving.served_models import ServedModel
 from tfformer.storage.manifest import check_files, read_manifest, write_manifest
 
@@ -112,10 +109,7 @@ def test_digests_of_another_form_are_refused(export, capsys, manifest, message):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        (
-            "../../vocabulary",
-            "names the vocabulary '../../vocabulary', which is not among its files",
-        ),
+        ("../../vocabulary", "names the vocabulary '../../vocabulary', which is not among its"),
         ("none.model", "names the vocabulary 'none.model', which is not among its files"),
         ("fingerprint.pb", "fingerprint.pb"),
     ],
@@ -124,31 +118,6 @@ def test_a_vocabulary_that_is_none_is_refused(export, capsys, name, message):
     (export / "manifest.json").unlink()
     write_manifest_of(export, tokenizers={name: "0"})
     assert message in refused(capsys, export)
-
-
-def test_tokens_are_counted_as_the_model_reads_them(export):
-    """With the language token at the beginning, after the text is rewritten."""
-    content = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(["a b c d e f g h"] * 50),
-        model_writer=content,
-        vocab_size=14,
-        hard_vocab_limit=False,
-        minloglevel=2,
-    )
-    processor = sentencepiece.SentencePieceProcessor(model_proto=content.getvalue())
-    own = [processor.id_to_piece(number) for number in range(3, processor.get_piece_size())]
-    pieces = ["<pad>", "<unk>", "<start>", "</s>", "__en__", *own]
-    tokenizer = PieceTokenizer(content.getvalue(), pieces, "__en__", [("&", "a b")])
-    tokenizer.save(export / "tokenizer.model")
-    (export / "manifest.json").unlink()
-    write_manifest_of(export, tokenizers={"tokenizer.model": tokenizer.digest})
-    version = ServedModel("echo", export).newest
-    sentences = ["a b c d", "c & d", "h"]
-    found = version.count_tokens(sentences)
-    plain = processor.encode(["a b c d", "c a b d", "h"])
-    assert found == [1 + len(ids) for ids in plain]
-    assert found == [len(ids) for ids in tokenizer.encode(sentences)]
 
 
 def test_a_manifest_knows_its_own_digest(export, capsys):

@@ -4,15 +4,15 @@ The served model returns a sentence in capitals, and as its second translation "
 in lower case.
 """
 
-import http.client
 import json
 from urllib.error import HTTPError
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import deepl
 import pytest
 from deep_translator import LibreTranslator
 from libretranslatepy import LibreTranslateAPI
+from support.servers import answer_to
 
 TEXT = "Mr. Smith is here.  He sleeps.\n\n\tThe dog?  \n"
 CAPITALS = "MR. SMITH IS HERE.  HE SLEEPS.\n\n\tTHE DOG?  \n"
@@ -29,13 +29,8 @@ def ask(
         body, kind = urlencode(content).encode(), "application/x-www-form-urlencoded"
     elif isinstance(content, bytes):
         body = content
-    connection = http.client.HTTPConnection(urlsplit(server.rest).netloc, timeout=60)
-    connection.request(method, path, body, {"Content-Type": kind} | headers)
-    response = connection.getresponse()
-    try:
-        return response.status, json.loads(response.read())
-    finally:
-        connection.close()
+    found = answer_to(server, method, path, body, {"Content-Type": kind} | headers)
+    return found.status, json.loads(found.text)
 
 
 # The clients of others
@@ -130,10 +125,7 @@ def test_deepls_client_hears_what_is_no_xml(server, text, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"formality": "more"},
-            "'prefer_more' or 'prefer_less'; it is 'more'",
-        ),
+        ({"formality": "more"}, "'prefer_more' or 'prefer_less'; it is 'more'"),
         ({"glossary": "an-id", "source_lang": "EN"}, "glossary_id is not supported"),
         ({"ignore_tags": ["x"]}, "ignore_tags is not supported"),
         ({"target_lang": "FR"}, "translation to FR is not supported; this server translates: en"),
@@ -180,10 +172,6 @@ def test_what_is_not_supported_may_be_empty(server):
         assert ask(server, "POST", "/v2/translate", body | given)[0] == 400
 
 
-def test_the_server_says_that_it_lives_as_libretranslate_does(server):
-    assert ask(server, "GET", "/health") == (200, {"status": "ok"})
-
-
 def test_the_settings_say_what_the_server_can(server):
     status, settings = ask(server, "GET", "/frontend/settings")
     assert status == 200
@@ -193,31 +181,24 @@ def test_the_settings_say_what_the_server_can(server):
 
 GOOD = {"q": "A dog.", "source": "en", "target": "de"}
 BAD = {
-    "no q": ({"target": "de"}, 400, "the field q is missing"),
-    "no target": ({"q": "a", "source": "en"}, 400, "the field target is missing"),
-    "a number": (GOOD | {"q": 7}, 400, "q must be a valid string; it is 7"),
-    "a nested list": (GOOD | {"q": [["a"]]}, 400, "q must be a valid string"),
-    "half a surrogate": (b'{"q": "\\ud800", "target": "de"}', 400, "hex escape"),
-    "a format": (GOOD | {"format": "pdf"}, 400, "format must be 'text' or 'html'"),
-    "no language": ({"q": "a", "target": "xx"}, 400, "translation to xx is not supported"),
-    "a language": (GOOD | {"target": "xx"}, 400, "en to xx is not supported"),
-    "alternatives": (
-        GOOD | {"alternatives": -1},
-        400,
-        "alternatives must be greater than",
-    ),
-    "no JSON": (b"{", 400, "the body is not JSON"),
-    "a list": (b"[1]", 400, "must be a JSON object"),
-    "nested": (b"[" * 100_000, 400, "recursion limit"),
-    "too much": (b" " * (2 * 2**20 + 1), 413, "more than 2097152 bytes"),
+    "no q": ({"target": "de"}, "the field q is missing"),
+    "no target": ({"q": "a", "source": "en"}, "the field target is missing"),
+    "a number": (GOOD | {"q": 7}, "q must be a valid string; it is 7"),
+    "a nested list": (GOOD | {"q": [["a"]]}, "q must be a valid string"),
+    "a format": (GOOD | {"format": "pdf"}, "format must be 'text' or 'html'"),
+    "no language": ({"q": "a", "target": "xx"}, "translation to xx is not supported"),
+    "a language": (GOOD | {"target": "xx"}, "en to xx is not supported"),
+    "alternatives": (GOOD | {"alternatives": -1}, "alternatives must be greater than"),
+    "no JSON": (b"{", "the body is not JSON"),
+    "too much": (b" " * (2 * 2**20 + 1), "more than 2097152 bytes"),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_requests_get_libretranslates_errors(server, name):
-    content, status, message = BAD[name]
-    found, answer = ask(server, "POST", "/translate", content)
-    assert (found, set(answer)) == (status, {"error"})
+    content, message = BAD[name]
+    status, answer = ask(server, "POST", "/translate", content)
+    assert (status, set(answer)) == (413 if name == "too much" else 400, {"error"})
     assert message in answer["error"]
 
 
@@ -253,7 +234,6 @@ def in_parts(*pairs: tuple[str, str]) -> bytes:
     return b"".join(part(name, value.encode()) for name, value in pairs) + b"--limit--\r\n"
 
 
-TARGET = part("target", b"de")
 LANGUAGES = (("source", "en"), ("target", "de"))
 
 

@@ -1,7 +1,6 @@
 """Compare served LiteRT exports with the translator of their run."""
 
 import asyncio
-import shutil
 
 import numpy as np
 import pytest
@@ -9,9 +8,7 @@ from support.litert_samples import SENTENCES
 from support.served_texts import client_of
 from support.servers import save_scripted_model
 
-from tfformer.cli.main import main
 from tfformer.serving.application import application
-from tfformer.serving.request_queue import RequestQueue
 from tfformer.serving.served_models import ServedModel, ServedModels
 
 pytestmark = pytest.mark.slow  # an export is read back in another process
@@ -46,30 +43,6 @@ def test_the_translations_are_the_translators_own(version, translator):
     for found, scores, own in zip(*beam.values(), translator.n_best(SENTENCES, 3), strict=True):
         assert [text.decode() for text in found[: len(own)]] == [one.text for one in own]
         assert scores[: len(own)] == pytest.approx([one.score for one in own], abs=1e-3)
-
-
-def test_requests_run_together_and_get_their_own(version, monkeypatch):
-    async def scenario():
-        queue = RequestQueue()
-        task = asyncio.create_task(queue.run())
-        asked = [queue.submit(version, "serving_default", texts([one])) for one in SENTENCES[:20]]
-        answers = await asyncio.gather(*asked)
-        task.cancel()
-        return [answer["translation"][0] for answer in answers]
-
-    alone = [
-        version.run("serving_default", texts([one]))["translation"][0] for one in SENTENCES[:20]
-    ]
-    rows = []
-    run = version.run
-
-    def counted(signature, inputs):
-        rows.append(len(inputs["text"]))
-        return run(signature, inputs)
-
-    monkeypatch.setattr(version, "run", counted)
-    assert asyncio.run(scenario()) == alone
-    assert rows == [20]
 
 
 def test_text_of_any_kind_is_answered(version):
@@ -120,24 +93,3 @@ def test_models_of_two_kinds_are_behind_one_server(greedy, translator, tmp_path)
             assert signatures.keys() == {"serving_default", "translate_beam"}
 
     asyncio.run(scenario())
-
-
-def test_the_newest_two_of_a_folder_of_versions_are_served(greedy, tmp_path):
-    """Whatever their formats are."""
-    for number in ("3", "9"):
-        shutil.copytree(greedy, tmp_path / number)
-    save_scripted_model(tmp_path / "10", "v10")
-    model = ServedModel("m", tmp_path)
-    assert model.versions.keys() == {9, 10}
-    found = [model.versions[n].run("serving_default", texts(["The dog"])) for n in (9, 10)]
-    assert found[1]["translation"] == [b"v10: The dog"]
-    assert found[0]["translation"] != found[1]["translation"]
-
-
-def test_a_damaged_file_is_refused(greedy, tmp_path, capsys):
-    damaged = shutil.copytree(greedy, tmp_path / "1")
-    content = bytearray((damaged / "model.tflite").read_bytes())
-    content[len(content) // 2] ^= 1
-    (damaged / "model.tflite").write_bytes(content)
-    assert main(["serve", str(damaged), "--port", "0"]) == 2
-    assert "model.tflite is not the file that was exported" in capsys.readouterr().err

@@ -3,12 +3,13 @@
 import asyncio
 import base64
 import hashlib
-import http.client
 import json
 import re
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
+from support import servers
 from support.served_texts import Scripted, client_of, scripted
 
 from tfformer.serving.application import application
@@ -18,16 +19,11 @@ from tfformer.serving.served_models import ServedModels
 ONE = {"instances": ["a"]}
 
 
-def answer_to(server, method: str, path: str, **headers: str) -> http.client.HTTPResponse:
-    """Return the response to a request with these headers, after reading its body."""
-    connection = http.client.HTTPConnection(urlsplit(server.rest).netloc, timeout=60)
+def answer_to(server, method: str, path: str, **headers: str) -> SimpleNamespace:
+    """Return the response to a request with these headers."""
     body = json.dumps(ONE) if method == "POST" else None
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    connection.request(method, path, body, named)
-    response = connection.getresponse()
-    response.text = response.read().decode()
-    connection.close()
-    return response
+    return servers.answer_to(server, method, path, body, named)
 
 
 @pytest.mark.parametrize(

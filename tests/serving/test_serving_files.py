@@ -15,9 +15,7 @@ import pytest
 import tensorflow as tf
 import yaml
 from google.protobuf import text_format
-from support.servers import (
-    SERVING,
-)
+from support.servers import SERVING
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 from tensorflow_serving.config import model_server_config_pb2
 

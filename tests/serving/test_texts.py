@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from support.alignments import last_word_first
-from support.served_texts import backwards, client_of, events, serving, with_client
+from support.served_texts import backwards, client_of, events, posted, serving, with_client
 
 from tfformer.serving import translations
 from tfformer.serving.application import application
@@ -203,16 +203,6 @@ def test_the_texts_of_one_request_run_together(api):
     """In order, in a few batches instead of one by one."""
     texts = [f"Page {letters(number)}." for number in range(40)]
     sizes = []
-
-    async def scenario(client):
-        if api == "deepl":
-            body = {"text": texts, "source_lang": "EN", "target_lang": "DE"}
-            async with client.post("/v2/translate", json=body) as response:
-                return [one["text"] for one in (await response.json())["translations"]]
-        body = {"q": texts, "source": "en", "target": "de"}
-        async with client.post("/translate", json=body) as response:
-            return (await response.json())["translatedText"]
-
     model = backwards("en-de", [])
     run = model.newest.run
 
@@ -221,19 +211,23 @@ def test_the_texts_of_one_request_run_together(api):
         return run(signature, inputs)
 
     model.newest.run = noting_sizes
-    assert with_client(scenario, model) == [text[::-1] for text in texts]
+    if api == "deepl":
+        body = {"text": texts, "source_lang": "EN", "target_lang": "DE"}
+        [(_, answer)] = posted([model], ("/v2/translate", body))
+        found = [one["text"] for one in answer["translations"]]
+    else:
+        body = {"q": texts, "source": "en", "target": "de"}
+        [(_, answer)] = posted([model], ("/translate", body))
+        found = answer["translatedText"]
+    assert found == [text[::-1] for text in texts]
     assert sum(sizes) == len(texts)
     assert len(sizes) < len(texts) / 2
 
 
 def test_a_request_of_too_many_texts_is_refused():
-    async def scenario(client):
-        body = {"q": ["A."] * 1_001, "source": "en", "target": "de"}
-        async with client.post("/translate", json=body) as response:
-            return response.status, (await response.json())["error"]
-
-    found = with_client(scenario, backwards("en-de", []))
-    assert found == (400, "q must be up to 1000 texts; it is 1001")
+    body = {"q": ["A."] * 1_001, "source": "en", "target": "de"}
+    [found] = posted([backwards("en-de", [])], ("/translate", body))
+    assert found == (400, {"error": "q must be up to 1000 texts; it is 1001"})
 
 
 def test_wordings_that_differ_in_capitals_alone_are_left_out():
@@ -241,28 +235,18 @@ def test_wordings_that_differ_in_capitals_alone_are_left_out():
     texts = ["In Maßen.", "IN Maßen.", "In Massen.", "in maßen."]  # no ß is ss
     found = np.array([[text.encode() for text in texts]], object)
     model.newest.run = lambda *_: {"translations": found, "scores": np.zeros(found.shape)}
-
-    async def scenario(client):
-        body = {"q": "A dog.", "source": "en", "target": "de", "alternatives": 3}
-        async with client.post("/translate", json=body) as response:
-            return await response.json()
-
-    answer = with_client(scenario, model)
+    body = {"q": "A dog.", "source": "en", "target": "de", "alternatives": 3}
+    [(_, answer)] = posted([model], ("/translate", body))
     assert answer == {"translatedText": "In Maßen.", "alternatives": ["In Massen."]}
 
 
 def test_markup_stays_where_it_was():
-    async def scenario(client):
-        body = {"q": "<p>A <b>dog</b>.</p>", "target": "de", "format": "html"}
-        async with client.post("/translate", json=body) as response:
-            found = (await response.json())["translatedText"]
-        deepl = {"text": ["<p>A dog.</p>"], "target_lang": "DE", "tag_handling": "html"}
-        async with client.post("/v2/translate", json=deepl) as response:
-            return found, (await response.json())["translations"][0]["text"]
-
-    marked, plain = with_client(scenario, backwards("en-de", []))
-    assert re.findall(r"</?\w>", marked) == ["<p>", "<b>", "</b>", "</p>"]
-    assert plain == "<p>.god A</p>"
+    body = {"q": "<p>A <b>dog</b>.</p>", "target": "de", "format": "html"}
+    deepl = {"text": ["<p>A dog.</p>"], "target_lang": "DE", "tag_handling": "html"}
+    requests = ("/translate", body), ("/v2/translate", deepl)
+    [(_, marked), (_, plain)] = posted([backwards("en-de", [])], *requests)
+    assert re.findall(r"</?\w>", marked["translatedText"]) == ["<p>", "<b>", "</b>", "</p>"]
+    assert plain["translations"][0]["text"] == "<p>.god A</p>"
 
 
 def backwards_links(sources: list[str], targets: list[str]) -> list[list[tuple[int, int]]]:
@@ -279,38 +263,27 @@ def test_markup_goes_with_its_words_where_the_model_has_alignments():
         aligned.extend(sources)
         return backwards_links(sources, targets)
 
-    async def scenario(client):
-        lines = [f"<p><b>Line {letters(number)}</b> of one page.</p>" for number in range(100)]
-        body = {"q": "".join([*lines, "<p>No tag.</p>"]), "target": "de", "format": "html"}
-        async with client.post("/translate", json=body) as response:
-            return (await response.json())["translatedText"]
-
-    found = with_client(scenario, backwards("en-de", [], align))
+    lines = [f"<p><b>Line {letters(number)}</b> of one page.</p>" for number in range(100)]
+    body = {"q": "".join([*lines, "<p>No tag.</p>"]), "target": "de", "format": "html"}
+    [(_, answer)] = posted([backwards("en-de", [], align)], ("/translate", body))
     pages = [f"<p>.egap eno fo <b>{letters(n)[::-1]} eniL</b></p>" for n in range(100)]
-    assert found == "".join([*pages, "<p>.gat oN</p>"])
+    assert answer["translatedText"] == "".join([*pages, "<p>.gat oN</p>"])
     assert sorted(aligned) == sorted(f"Line {letters(n)} of one page." for n in range(100))
 
 
 def test_words_that_belong_together_are_told():
     """Exports, and sentences that are too long for the model, have no alignments."""
-
-    async def scenario(client):
-        async def links(**fields):
-            async with client.post("/align", json=fields) as response:
-                return response.status, await response.json()
-
-        pair = {"q": "A dog.", "translation": ".god A"}
-        long = {"q": LONG, "translation": LONG[::-1]}
-        return [
-            await links(**pair, model="mine"),
-            await links(**pair, source="en", target="de"),
-            await links(**long, model="mine"),
-            await links(q="A dog.", model="mine"),
-            await links(**pair, model="other"),
-        ]
-
+    pair = {"q": "A dog.", "translation": ".god A"}
+    asked = [
+        pair | {"model": "mine"},
+        pair | {"source": "en", "target": "de"},
+        {"q": LONG, "translation": LONG[::-1], "model": "mine"},
+        {"q": "A dog.", "model": "mine"},
+        pair | {"model": "other"},
+    ]
     models = [backwards("mine", [], backwards_links), backwards("en-de", [])]
-    known, of_export, too_long, half, unknown = with_client(scenario, *models)
+    found = posted(models, *(("/align", body) for body in asked))
+    known, of_export, too_long, half, unknown = found
     assert known == (200, {"links": [[0, 1], [1, 0]]})
     assert of_export == too_long == (200, {"links": []})
     assert half == (400, {"error": "the field translation is missing"})
@@ -378,15 +351,10 @@ def test_many_texts_at_once_keep_their_order():
 
 
 def test_the_cache_answers_what_was_asked_before():
-    asked = []
-
-    async def scenario(client):
-        for target in ("de", "de", "fr"):
-            body = {"q": "A dog. A cat.", "source": "en", "target": target}
-            async with client.post("/translate", json=body) as response:
-                assert response.status == 200
-
-    with_client(scenario, backwards("en-de", asked), backwards("en-fr", asked))
+    asked, text = [], {"q": "A dog. A cat.", "source": "en"}
+    requests = [("/translate", text | {"target": target}) for target in ("de", "de", "fr")]
+    found = posted([backwards("en-de", asked), backwards("en-fr", asked)], *requests)
+    assert {status for status, _ in found} == {200}
     assert asked == ["A dog.", "A cat."] * 2  # once for each model
 
 

@@ -13,7 +13,6 @@ import pytest
 from support.served_texts import Scripted, client_of, scripted
 from support.servers import ask, save_scripted_model, start_server, until
 
-from tfformer.cli.main import main
 from tfformer.serving.application import application
 from tfformer.serving.served_models import ServedModel, ServedModels
 
@@ -119,17 +118,3 @@ def test_a_new_version_takes_over_without_a_lost_request(tmp_path, capsys):
 
 def deepl(text: str) -> dict:
     return {"text": [text], "target_lang": "DE", "model_type": "latency_optimized"}
-
-
-def test_names_that_cannot_be_served_are_refused(tmp_path, capsys):
-    (tmp_path / "same").mkdir()
-    (tmp_path / "other" / "same").mkdir(parents=True)
-    same, other = tmp_path / "same", tmp_path / "other" / "same"
-
-    def refused(*arguments) -> str:
-        assert main(["serve", *map(str, arguments)]) == 2
-        return capsys.readouterr().err
-
-    assert "two models have the name 'same'; rename one of them" in refused(same, other)
-    assert "without slashes and colons" in refused(f"a:b={same}")
-    assert "nowhere is neither a run directory" in refused(f"en-de={tmp_path / 'nowhere'}")

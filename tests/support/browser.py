@@ -1,7 +1,4 @@
-"""A real browser for testing pages: headless Chromium.
-
-It is driven through its debugging pipe, and is independent of the pages.
-"""
+"""A real browser for testing pages: headless Chromium, driven through its debugging pipe."""
 
 import json
 import os

@@ -1,7 +1,4 @@
-"""TensorFlow Serving's C++ loader for SavedModels.
-
-It is compiled against the installed wheel.
-"""
+"""TensorFlow Serving's C++ loader for SavedModels. It is compiled against the installed wheel."""
 
 import importlib.util
 import shutil
@@ -30,10 +27,7 @@ def compile_into(folder: Path) -> None:
 
 
 def texts(program: Path, version: Path, signature: str, sentences: list[str]) -> list[str]:
-    """Return the texts that a signature outputs for sentences.
-
-    A beam search outputs several texts per sentence.
-    """
+    """Return the texts that a signature outputs for sentences."""
     saved = saved_model_pb2.SavedModel.FromString((version / "saved_model.pb").read_bytes())
     described = saved.meta_graphs[0].signature_def[signature]
     by_type = {output.dtype: output.name for output in described.outputs.values()}

@@ -2,6 +2,9 @@
 
 import random
 from collections import Counter
+from pathlib import Path
+
+import h5py
 
 
 def damaged(content: bytes, draw: random.Random) -> bytes:
@@ -25,6 +28,19 @@ def damaged(content: bytes, draw: random.Random) -> bytes:
             del found[start:]
         found = found or bytearray(b"x")
     return bytes(found)
+
+
+def weights_of(file: Path) -> dict[str, bytes]:
+    """Return the numbers of each array in a file of weights, by its name."""
+    arrays = {}
+
+    def collect(name: str, item: h5py.Group | h5py.Dataset) -> None:
+        if isinstance(item, h5py.Dataset):
+            arrays[name] = item[()].tobytes()
+
+    with h5py.File(file) as opened:
+        opened.visititems(collect)
+    return arrays
 
 
 def counted(outcomes: Counter[str]) -> str:

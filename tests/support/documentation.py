@@ -19,10 +19,7 @@ ASSIGNMENT = re.compile(r'(\w+)="([^"]*)"')
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of a page.
-
-    It stores the page, the number of its first line, the language and the text.
-    """
+    """A fenced block of a page, and the number of its first line."""
 
     page: str
     line: int
@@ -58,10 +55,7 @@ def block_with(page: str, language: str, text: str) -> Block:
 
 
 def commands(block: Block) -> list[str]:
-    """Return a shell block's commands.
-
-    Continued lines are joined, comments removed, and variables substituted.
-    """
+    """Return a shell block's commands, with continued lines joined and variables substituted."""
     variables, found = {}, []
     for line in block.text.replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)

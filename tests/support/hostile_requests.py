@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
+from support.damage import damaged
 
 SIGNATURES = ("serving_default", "translate_beam", "translate_ids", "score", "none", "")
 INPUTS = {
@@ -103,28 +104,10 @@ def _values(draw: random.Random, name: str, rows: int) -> Any:
     return np.array([draw.randint(0, 9) for _ in range(count)], kind).reshape(shape)
 
 
-def damaged_bytes(content: bytes, draw: random.Random) -> bytes:
-    """Return content with some bytes flipped, removed, duplicated or replaced."""
-    found = bytearray(content or b"x")
-    for _ in range(draw.choice((1, 1, 2, 5))):
-        start = draw.randrange(len(found) + 1)
-        end = start + draw.choice((1, 1, 3, 20))
-        kind = draw.choice(("draw", "cut", "double", "end"))
-        if kind == "draw":
-            found[start:end] = draw.randbytes(draw.choice((1, 1, 4)))
-        elif kind == "cut":
-            del found[start:end]
-        elif kind == "double":
-            found[start:start] = found[start:end] * draw.choice((1, 2, 50))
-        else:
-            del found[start:]
-    return bytes(found)
-
-
 def damaged_body(content: bytes, draw: random.Random) -> bytes:
     """Return a body with damaged bytes or one changed value."""
     if draw.random() < 0.5:
-        return damaged_bytes(content, draw)
+        return damaged(content, draw)
     request = json.loads(content)
     holder = draw.choice([request, request.get("inputs", request)])
     key = draw.choice([*holder, "instances", "inputs", "signature_name", "x"])

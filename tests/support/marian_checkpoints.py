@@ -143,10 +143,7 @@ VARIANTS = {  # name -> the options that differ, and the SentencePiece model of 
 
 
 def write_marian_model(name: str, folder: Path, **changed) -> Path:
-    """Write a random model as Marian does.
-
-    It writes an `.npz` with NULs after the options, `.spm` files and decoder.yml.
-    """
+    """Write a random model as Marian does: model.npz, SentencePiece models and decoder.yml."""
     path = folder / f"marian-{name}"
     path.mkdir()
     options, sides = VARIANTS[name]

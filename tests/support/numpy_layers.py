@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def randomized(layer, seed=1):
+def randomized(layer, seed=1, scale=0.5):
     """Return the layer with random values in every weight.
 
     Zero biases and unit scales would hide a missing sum or product.
@@ -13,7 +13,7 @@ def randomized(layer, seed=1):
     rng = np.random.default_rng(seed)
     layer.set_weights(
         [
-            rng.normal(scale=0.5, size=w.shape) if w.ndim == 2 else rng.normal(w, scale=0.5)
+            rng.normal(scale=scale, size=w.shape) if w.ndim == 2 else rng.normal(w, scale=scale)
             for w in layer.get_weights()
         ]
     )

@@ -1,17 +1,11 @@
-"""A Marian model in NumPy and float64.
-
-It was written only from marian-dev's models/transformer.h.
-"""
+"""A Marian model in NumPy and float64, written from marian-dev's models/transformer.h."""
 
 import numpy as np
 from support.numpy_layers import log_softmax
 
 
 def positions(length: int, d_model: int, first: int = 0) -> np.ndarray:
-    """(T, D): all sines, then all cosines.
-
-    The wavelengths are from 2 pi to 20,000 pi, both included.
-    """
+    """(T, D): all sines, then all cosines, of wavelengths from 2 pi to 20,000 pi."""
     half = d_model // 2
     rates = np.exp(np.arange(half) * -(np.log(10000.0) / (half - 1)))
     angles = np.arange(first, first + length)[:, np.newaxis] * rates

@@ -38,10 +38,7 @@ def scripted(name: str, version: SimpleNamespace, align=None) -> SimpleNamespace
 
 
 def backwards(name: str, asked: list[str], align=None, **manifest) -> SimpleNamespace:
-    """A model that reverses a sentence of up to seven words.
-
-    It records the sentences that it is asked to translate.
-    """
+    """A model that reverses a sentence of up to seven words, and records it in `asked`."""
 
     def run(signature, inputs):
         texts = [text.decode() for text in inputs["text"]]
@@ -90,6 +87,19 @@ def with_client(scenario: Callable, *models, keys=()):
             return await scenario(client)
 
     return asyncio.run(run())
+
+
+def posted(models, *requests: tuple[str, dict]) -> list[tuple[int, dict]]:
+    """Send paths and bodies to a server of models; return the statuses and JSON of its answers."""
+
+    async def scenario(client):
+        found = []
+        for path, body in requests:
+            async with client.post(path, json=body) as response:
+                found.append((response.status, await response.json()))
+        return found
+
+    return with_client(scenario, *models)
 
 
 def events(text: str) -> list[tuple[str, dict]]:

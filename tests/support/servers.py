@@ -1,7 +1,4 @@
-"""Servers for the tests of serving, and requests to them.
-
-They run `tfformer serve` in a separate process, with scripted models.
-"""
+"""Servers for the tests of serving in separate processes, and requests to them."""
 
 import hashlib
 import http.client
@@ -12,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import urlsplit
@@ -25,19 +22,8 @@ SERVING = Path(__file__).parents[2] / "export" / "serving"
 
 
 def start_server(*arguments, port=0) -> SimpleNamespace:
-    """Start `tfformer serve` in a separate process.
-
-    Returns the process and its address when the server is ready.
-    """
-    command = [
-        sys.executable,
-        "-m",
-        "tfformer",
-        "serve",
-        *arguments,
-        "--port",
-        port,
-    ]
+    """Start `tfformer serve` in a process; return it and its address when it is ready."""
+    command = [sys.executable, "-m", "tfformer", "serve", *arguments, "--port", port]
     process = subprocess.Popen(
         list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -61,10 +47,7 @@ def served(*arguments):
 
 
 def save_scripted_model(folder: Path, name: str) -> None:
-    """Write a SavedModel with an export's signatures.
-
-    It outputs its own name and has 500 ids.
-    """
+    """Write a SavedModel with an export's signatures. It outputs its own name and has 500 ids."""
 
     def greedy(text):
         length = tf.cast(tf.strings.length(text), tf.float32)
@@ -103,10 +86,7 @@ def save_scripted_model(folder: Path, name: str) -> None:
 
 
 def write_manifest_of(folder: Path, **values) -> None:
-    """Write an export's manifest for a scripted model.
-
-    It contains the files' digests and `values`.
-    """
+    """Write an export's manifest, with the files' digests and `values`."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     digests = {
         path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -116,20 +96,24 @@ def write_manifest_of(folder: Path, **values) -> None:
     write_manifest(folder, manifest)
 
 
-def ask(
-    server, path: str, body: bytes | dict | None = None, headers: dict | None = None
-) -> tuple[int, dict]:
-    """Request /v1/models/`path`; return the response's status and JSON."""
-    connection = http.client.HTTPConnection(urlsplit(server.rest).netloc, timeout=60)
-    content = json.dumps(body).encode() if isinstance(body, dict) else body
-    try:
-        connection.request(
-            "GET" if body is None else "POST", f"/v1/models/{path}", content, headers or {}
-        )
+def answer_to(
+    server, method: str, path: str, body: bytes | None = None, headers: dict | None = None
+) -> SimpleNamespace:
+    """Send a request; return the response's status, headers and text."""
+    place = urlsplit(server.rest).netloc
+    with closing(http.client.HTTPConnection(place, timeout=60)) as connection:
+        connection.request(method, path, body, headers or {})
         response = connection.getresponse()
-        return response.status, json.loads(response.read())
-    finally:
-        connection.close()
+        text = response.read().decode()
+    return SimpleNamespace(status=response.status, headers=response.headers, text=text)
+
+
+def ask(server, path: str, body: bytes | dict | None = None) -> tuple[int, dict]:
+    """Request /v1/models/`path`; return the response's status and JSON."""
+    content = json.dumps(body).encode() if isinstance(body, dict) else body
+    method = "GET" if body is None else "POST"
+    found = answer_to(server, method, f"/v1/models/{path}", content)
+    return found.status, json.loads(found.text)
 
 
 def until(condition: Callable[[], bool], seconds: float = 60) -> None:

@@ -63,9 +63,7 @@ def test_a_megabyte_without_a_stop_goes_to_the_model_in_clauses(format):
         return [sentence.upper() for sentence in sentences]
 
     translator = TextTranslator(
-        translate,
-        count_tokens=lambda texts: [len(text.split()) for text in texts],
-        max_tokens=20,
+        translate, count_tokens=lambda texts: [len(text.split()) for text in texts], max_tokens=20
     )
     text = "word, " * 170_000
     assert translator.translate(text, format) == text.upper()

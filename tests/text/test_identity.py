@@ -37,11 +37,6 @@ SUBTITLES = st.lists(CUE, min_size=1, max_size=4).map(
 )
 
 
-ELEMENTS = st.lists(
-    st.tuples(st.sampled_from("biax"), st.integers(0, 2), st.booleans()), min_size=1, max_size=5
-)
-
-
 def as_xml(text: str) -> str:
     return re.sub(r"<(img|wbr|br)>", r"<\1/>", f"<doc>{text}</doc>")
 

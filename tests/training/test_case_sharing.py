@@ -16,21 +16,7 @@ PIECES = [
 ]
 COUNTS = [0, 0, 0, 0, 9, 3, 5, 1, 2, 0, 4, 0, 0, 1, 0, 2, 0, 1, 0]
 WIDTH = 5
-OPTIMIZERS = {
-    "adam": {"schedule": "inverse_sqrt", "learning_rate": 0.1, "warmup_steps": 1},
-    "adamw": {
-        "optimizer": "adamw",
-        "schedule": "inverse_sqrt",
-        "learning_rate": 0.1,
-        "warmup_steps": 1,
-    },
-    "muon": {
-        "optimizer": "muon",
-        "schedule": "inverse_sqrt",
-        "learning_rate": 0.1,
-        "warmup_steps": 1,
-    },
-}
+SETTINGS = {"schedule": "inverse_sqrt", "learning_rate": 0.1, "warmup_steps": 1}
 
 
 def sum_of_vectors():
@@ -43,11 +29,11 @@ def sum_of_vectors():
     return made_of
 
 
-@pytest.mark.parametrize("settings", OPTIMIZERS.values(), ids=OPTIMIZERS)
-def test_an_update_is_that_of_the_vectors(settings):
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "muon"])
+def test_an_update_is_that_of_the_vectors(optimizer):
     draw = np.random.default_rng(1)
     made_of = sum_of_vectors()
-    config = Config.from_dict({"training": settings})
+    config = Config.from_dict({"training": SETTINGS | {"optimizer": optimizer}})
     families = case_families(PIECES, COUNTS)
     first = [list(families.family).index(number) for number in range(families.families)]
     start = draw.normal(size=(len(PIECES), WIDTH)).astype(np.float32)
@@ -103,7 +89,7 @@ def test_a_softmax_may_be_in_doubt_between_words_of_different_case(usual_is_know
     draw = np.random.default_rng(4)
     states = keras.Variable(draw.normal(size=(4, 16)), name="states")
     matrix = keras.Variable(draw.normal(size=(len(families.family), 16)), name="embeddings")
-    optimizer = new_optimizer(Config.from_dict({"training": OPTIMIZERS["adam"]}), epoch_steps=10)
+    optimizer = new_optimizer(Config.from_dict({"training": SETTINGS}), epoch_steps=10)
     optimizer.build([states, matrix])
     optimizer.share_rows(matrix, families)
     for _ in range(300):

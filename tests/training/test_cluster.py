@@ -45,15 +45,9 @@ def cluster(jobs: object, kind: object = "worker", index: object = 0) -> str:
         (cluster({"worker": ["a:65536"]}), "use a list of host:port"),
         (cluster({"worker": ["a:1"], "chief": ["b:1", "c:1"]}), "has 2 chiefs; use at most one"),
         (cluster({"worker": ["a:1", "a:1"]}), "names an address twice"),
-        (
-            cluster({"worker": ["a:1"]}, index=1),
-            "this process is 'worker' 1, which is not in its cluster",
-        ),
+        (cluster({"worker": ["a:1"]}, index=1), "this process is 'worker' 1, which is not in its"),
         (cluster({"worker": ["a:1"]}, index=-1), "this process is 'worker' -1, which"),
-        (
-            cluster({"worker": ["a:1"]}, "chief"),
-            "this process is 'chief' 0, which is not in its cluster",
-        ),
+        (cluster({"worker": ["a:1"]}, "chief"), "this process is 'chief' 0, which is not in its"),
     ],
 )
 def test_a_tf_config_that_names_no_worker_is_refused(monkeypatch, value, message):
@@ -93,10 +87,7 @@ def test_each_worker_names_the_same_difference():
 @pytest.mark.parametrize(
     ("number", "message"),
     [
-        (
-            0,
-            r"worker 1 \(.*\) did not connect within 0.02 minutes \(training.wait_minutes\); start",
-        ),
+        (0, r"worker 1 \(.*\) did not connect within 0.02 minutes \(training.wait_minutes\)"),
         (1, r"worker 0 \(.*\) did not answer within 0.02 minutes \(training.wait_minutes\); start"),
     ],
 )
@@ -142,29 +133,18 @@ def test_the_answer_may_be_longer_than_the_words_of_one(monkeypatch):
     assert met(free_addresses(3), facts) == [facts] * 3
 
 
-def test_a_stranger_that_speaks_slowly_is_not_heard_for_long(monkeypatch):
+@pytest.mark.parametrize("words", [b"x", b""])
+def test_a_stranger_that_is_slow_or_silent_is_not_heard_for_long(monkeypatch, words):
     monkeypatch.setattr("tfformer.training.cluster.ANSWER_SECONDS", 0.3)
     addresses = free_addresses(2)
     with ThreadPoolExecutor(2) as threads:
         chief = threads.submit(Cluster(addresses, 0).gathered, {}, 0.02)
-        stranger = threads.submit(speak_slowly, int(addresses[0].rpartition(":")[2]))
+        stranger = threads.submit(speak_slowly, int(addresses[0].rpartition(":")[2]), words)
         began = time.monotonic()
         with pytest.raises(WorkerLostError, match="did not connect"):
             chief.result(30)
         assert time.monotonic() - began < 3
         stranger.result(30)
-
-
-def test_a_silent_stranger_is_not_heard_for_long(monkeypatch):
-    monkeypatch.setattr("tfformer.training.cluster.ANSWER_SECONDS", 0.3)
-    addresses = free_addresses(2)
-    with ThreadPoolExecutor(1) as threads:
-        chief = threads.submit(Cluster(addresses, 0).gathered, {}, 0.02)
-        with (
-            called(int(addresses[0].rpartition(":")[2])),
-            pytest.raises(WorkerLostError, match="did not connect"),
-        ):
-            chief.result(3)
 
 
 def called(port: int) -> socket.socket:
@@ -178,12 +158,12 @@ def called(port: int) -> socket.socket:
     raise TimeoutError("the chief does not listen")
 
 
-def speak_slowly(port: int) -> None:
-    """Send a byte every 0.1 s for five seconds, or until the connection is closed."""
+def speak_slowly(port: int, words: bytes) -> None:
+    """Send words every 0.1 s for five seconds, or until the connection is closed."""
     with called(port) as line, suppress(OSError):
         end = time.monotonic() + 5
         while time.monotonic() < end:
-            line.sendall(b"x")
+            line.sendall(words)
             time.sleep(0.1)
 
 

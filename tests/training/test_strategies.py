@@ -10,8 +10,6 @@ from support import forked, parallel_steps
 from support.parallel_steps import RUNS_ON_DEVICES, STEPS
 from support.ports import free_addresses, tf_config
 
-from tfformer.config import Config
-
 
 @pytest.fixture(scope="module")
 def steps(tmp_path_factory) -> dict[str, np.ndarray]:
@@ -62,9 +60,3 @@ def test_no_shape_of_a_batch_is_traced_by_itself(steps, place, optimizer, count)
     """Two traces, with and without variables to create, for dozens of batch shapes."""
     own = count if place == "devices" else 1
     assert steps[f"{place}_{optimizer}_{count}_traced"] in (own, 2 * own)
-
-
-def test_an_unknown_strategy_is_refused():
-    message = r"training.strategy='tpu' must be .one_device., .mirrored. or .multi_worker."
-    with pytest.raises(ValueError, match=message):
-        Config.from_dict({"training": {"strategy": "tpu"}})
