@@ -72,7 +72,7 @@ MISTAKES = [
         "nowhere is neither a run directory, an",
     ),
     ("compare text text --source text --reference text", "A and B are both text; pass two differ"),
-    ("compare text run --source text", "Missing option '--reference'; see tfformer compare --help"),
+    ("compare text run --source text", "needs the correct translation; pass --reference FILE"),
     ("compare text run --source text --reference text --output old.svg", ".html, .json"),
     (
         "compare text run --source text --reference empty",

@@ -6,21 +6,14 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tfformer.cli.options import (
-    TEXT_FILE,
-    TEXT_SOURCE,
-    F,
-    examples,
-    languages,
-    run,
-)
+from tfformer.cli.options import TEXT_FILE, TEXT_SOURCE, examples, languages, run
 from tfformer.cli.terminal import Progress, check_new_file, load_tensorflow
 from tfformer.storage.run_folders import exported_version, is_run
 from tfformer.storage.whole_files import write_text
@@ -44,17 +37,14 @@ A line of JSON about the whole text goes to standard error.
 """
 
 
-def reference(required: bool = False) -> Callable[[F], F]:
-    """Return the option `--reference` of a verb."""
-    return click.option(
-        "--reference",
-        "references",
-        type=TEXT_FILE,
-        multiple=True,
-        required=required,
-        metavar="F",
-        help="Its correct translation, line by line; may be repeated.",
-    )
+reference = click.option(
+    "--reference",
+    "references",
+    type=TEXT_FILE,
+    multiple=True,
+    metavar="F",
+    help="Its correct translation, line by line; may be repeated.",
+)
 
 
 @click.command(
@@ -64,7 +54,7 @@ def reference(required: bool = False) -> Callable[[F], F]:
 @click.option(
     "--source", type=TEXT_SOURCE, required=True, metavar="F", help="Text to translate or predict."
 )
-@reference()
+@reference
 @languages()
 def evaluate(
     run: str,
@@ -149,7 +139,7 @@ def _evaluate_language_model(run: Run, source: str) -> dict[str, Any]:
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
 @click.option("--source", type=TEXT_FILE, required=True, metavar="F", help="The source text.")
-@reference(required=True)
+@reference
 @click.option("--output", metavar="F", help="Also write a page (.html) or all figures (.json).")
 def compare(a: str, b: str, source: str, references: tuple[str, ...], output: str | None) -> None:
     """Test whether A or B translates better, and show where they differ most.
@@ -162,6 +152,8 @@ def compare(a: str, b: str, source: str, references: tuple[str, ...], output: st
     if suffix not in (None, *SUFFIXES):
         raise ValueError(f"--output {output} must end in one of {', '.join(SUFFIXES)}")
     check_new_file(output)
+    if not references:
+        raise ValueError("compare needs the correct translation; pass --reference FILE")
     if a == b:
         raise ValueError(f"A and B are both {a}; pass two different systems")
     files = [system for system in (a, b) if _is_text(system)]
@@ -169,14 +161,13 @@ def compare(a: str, b: str, source: str, references: tuple[str, ...], output: st
     translations = dict(zip(files, texts[len(references) :], strict=True))
     from tfformer.explain import comparison
 
-    tokenizers = []
+    tokenize = None
     for model in (a, b):
         if model not in translations:
             translations[model], tokenizer = _translated(model, sources)
-            tokenizers.append(tokenizer)
+            tokenize = tokenize or tokenizer
     systems = {system: translations[system] for system in (a, b)}
-    tokenize = tokenizers[0] if tokenizers else "13a"
-    compared = comparison.compare(systems, sources, texts[: len(references)], tokenize)
+    compared = comparison.compare(systems, sources, texts[: len(references)], tokenize or "13a")
     if output:
         content = compared.page() if suffix == ".html" else json.dumps(asdict(compared), indent=1)
         write_text(Path(output), content)

@@ -9,19 +9,19 @@ from __future__ import annotations
 import dataclasses
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import sacrebleu
+from sacrebleu import significance
 
 from tfformer.html_page import fill_page
 from tfformer.inference.evaluation import bleu_metric
-
-if TYPE_CHECKING:
-    from sacrebleu.metrics.base import Metric
 
 LEVEL = 0.05  # a smaller p-value in both tests is a significant difference
 FEW = 100  # sentences, below which no difference is called significant
@@ -111,7 +111,7 @@ def compare(
         systems=tuple(systems),
         sentences=len(pairs),
         different=different,
-        metrics=_compared_metrics(systems, references, tokenize),
+        metrics=tuple(_compared_metrics(systems, references, tokenize)),
         most_different=_most_different(pairs, sources, references),
     )
 
@@ -134,60 +134,46 @@ def marked(text: str, other: str) -> list[tuple[str, bool]]:
 
 def _compared_metrics(
     systems: Mapping[str, Sequence[str]], references: Sequence[Sequence[str]], tokenize: str
-) -> tuple[MetricComparison, ...]:
-    import sacrebleu
-    from sacrebleu.significance import PairedTest
-
-    metrics: dict[str, Metric] = {"BLEU": bleu_metric(tokenize), "chrF2": sacrebleu.CHRF()}
+) -> Iterator[MetricComparison]:
+    metrics = {"BLEU": bleu_metric(tokenize), "chrF2": sacrebleu.CHRF()}
     named = list(systems.items())
-    tests: list[Any] = [PairedTest(named, metrics, references, test)() for test in ("bs", "ar")]
+    tests: list[Any] = [
+        significance.PairedTest(named, metrics, references, test)() for test in ("bs", "ar")
+    ]
     (signatures, bootstrap), (_, randomisation) = tests
-
-    def compared(name: str) -> MetricComparison:
+    for name, metric in metrics.items():
         first, second = bootstrap[name]
-        difference = second.score - first.score
-        p_values = [found[name][1].p_value for found in (bootstrap, randomisation)]
+        p_values = second.p_value, randomisation[name][1].p_value
         is_significant = max(p_values) < LEVEL and len(references[0]) >= FEW
-        winner = "B" if difference > 0 else "A"
-        return MetricComparison(
+        winner = "B" if second.score > first.score else "A"
+        yield MetricComparison(
             metric=name,
             signature=str(signatures[name]),
             scores=(first.score, second.score),
-            difference=difference,
-            interval=_interval(metrics[name], list(systems.values()), references),
+            difference=second.score - first.score,
+            interval=_interval(metric, systems.values(), references),
             bootstrap_p=p_values[0],
             randomisation_p=p_values[1],
             better=winner if is_significant else None,
         )
 
-    return tuple(map(compared, metrics))
-
-
-class _Difference:
-    """A metric for sacreBLEU's bootstrap: the difference between the scores of two systems.
-
-    Each row of statistics contains those of A and then those of B, so that both systems are scored
-    on the same sentences.
-    """
-
-    def __init__(self, metric: Any) -> None:
-        self.metric = metric
-
-    def _compute_score_from_stats(self, statistics: np.ndarray) -> float:
-        first, second = map(self.metric._compute_score_from_stats, np.split(statistics, 2))
-        return second.score - first.score
-
 
 def _interval(
-    metric: Metric, translations: Sequence[Sequence[str]], references: Sequence[Sequence[str]]
+    metric: Any, systems: Iterable[Sequence[str]], references: Sequence[Sequence[str]]
 ) -> tuple[float, float]:
-    """Return sacreBLEU's 95% confidence interval for the difference, from the test's resamples."""
-    from sacrebleu import significance
+    """Return sacreBLEU's 95% confidence interval for B - A, from the resamples of its test.
 
-    statistics = [metric._extract_corpus_statistics(texts, references) for texts in translations]
-    rows = np.hstack(statistics).tolist()
-    difference: Any = _Difference(metric)
-    _, differences = significance._bootstrap_resample(rows, difference)
+    Its bootstrap gets one row of statistics per sentence, those of A before those of B, and a
+    metric that subtracts the scores.
+    """
+
+    def difference(row: np.ndarray) -> float:
+        first, second = map(metric._compute_score_from_stats, np.split(row, 2))
+        return second.score - first.score
+
+    rows = np.hstack([metric._extract_corpus_statistics(texts, references) for texts in systems])
+    subtraction: Any = SimpleNamespace(_compute_score_from_stats=difference)
+    _, differences = significance._bootstrap_resample(rows.tolist(), subtraction)
     mean, half_width = significance.estimate_ci(np.array(differences))
     return float(mean - half_width), float(mean + half_width)
 
@@ -195,8 +181,6 @@ def _interval(
 def _most_different(
     pairs: Sequence[tuple[str, str]], sources: Sequence[str], references: Sequence[Sequence[str]]
 ) -> tuple[SentenceComparison, ...]:
-    import sacrebleu
-
     chrf = sacrebleu.CHRF()
     found = []
     for number, (source, translations) in enumerate(zip(sources, pairs, strict=True)):

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from tfformer.export.format import Format, check_installed, with_search
 from tfformer.runtime.steps import Steps
 from tfformer.special_ids import END_ID, START_ID, UNKNOWN_ID
@@ -117,6 +115,7 @@ def _vocabulary(tokenizer: AnyTokenizer) -> list[str]:
 
 def _spec(model: Transformer, positions: int) -> Any:
     """Return CTranslate2's specification of the model, with all weights."""
+    import numpy as np
     from ctranslate2.specs import TransformerSpec
     from ctranslate2.specs.common_spec import Activation
 
@@ -182,11 +181,13 @@ def _set_attention(spec: Any, attention: MultiHeadAttention, residual: Any) -> N
 
 def _set_linear(spec: Any, *layers: keras.layers.Dense) -> None:
     """Combine layers with the same input into one product, with concatenated outputs."""
+    import numpy as np
+
     spec.weight = np.concatenate([np.asarray(layer.kernel) for layer in layers], axis=1).T
     if layers[0].use_bias:
         spec.bias = np.concatenate([np.asarray(layer.bias) for layer in layers])
 
 
 def _set_normalization(spec: Any, layer: keras.layers.LayerNormalization) -> None:
-    spec.gamma = np.asarray(layer.gamma)
-    spec.beta = np.asarray(layer.beta)
+    spec.gamma = layer.gamma.numpy()
+    spec.beta = layer.beta.numpy()
