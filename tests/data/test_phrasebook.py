@@ -81,7 +81,7 @@ def test_what_a_kill_has_left_is_completed(tmp_path):
     texts = {path: path.read_bytes() for path in paths}
     for path in paths[3:]:
         path.unlink()
-    with pytest.warns(UserWarning, match="already contained 3 files of an incomplete phrasebook"):
+    with pytest.warns(UserWarning, match="already contained 3 of the phrasebook's 6 files"):
         assert phrasebook.write(tmp_path) == paths
     assert {path: path.read_bytes() for path in paths} == texts
 

@@ -238,7 +238,7 @@ def test_a_kill_in_the_middle_of_writing_leaves_no_cache(corpus, letters, letter
     assert killed.returncode == -signal.SIGKILL
     (leaving,) = entries(corpus)
     assert {file.name for file in leaving.iterdir()} == {"source.ids.npy", "target.ids.npy"}
-    with pytest.warns(UserWarning, match="cleared .* which a killed process had left unfinished"):
+    with pytest.warns(UserWarning, match="removed .* which a killed process had left unfinished"):
         text = open_cache(corpus, letters)
     memory = encode_corpora([letter_pairs], (letters, letters), MAX_LENGTH)
     assert text.digest == memory.digest

@@ -404,9 +404,9 @@ def test_the_leavings_of_a_killed_export_are_cleared_by_the_next(next_version):
 
     Its folder remained. The next export removes it and reports this.
     """
-    cleared = f"cleared {next_version.left}, which a killed process had left"
+    removed = f"removed {next_version.left}, which a killed process had left"
     (warning,) = next_version.warnings
-    assert cleared in warning
+    assert removed in warning
     assert not next_version.left.exists()
 
 

@@ -19,7 +19,7 @@ from support.faulty_process import FULL_DISK, INPUT_OUTPUT, KILL, FaultyProcess,
 
 from tfformer.run_directory import Run, check_free
 from tfformer.storage.manifest import check_files, read_manifest
-from tfformer.storage.whole_files import TEMPORARY, clear_leavings, file_digest
+from tfformer.storage.whole_files import TEMPORARY, file_digest, remove_leftovers
 
 SAMPLES = {("corpus", FULL_DISK): 1, ("train", KILL): 1}  # of others only by scripts/faults.sh
 MOST_KILLS = 8  # beside the stops
@@ -220,8 +220,8 @@ def test_export(faulty, place, kind, tiny_run, export_format):
             check_files(version, read_manifest(version))
         if kind == KILL and folder.exists():
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # of each that is cleared
-                clear_leavings(folder)
+                warnings.simplefilter("ignore", UserWarning)  # of each that is removed
+                remove_leftovers(folder)
         assert leavings(folder) == []
 
 

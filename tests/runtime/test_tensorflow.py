@@ -46,7 +46,7 @@ def test_a_module_is_missing_for_a_while_unless_it_is_imported(tmp_path, monkeyp
 def test_a_collector_that_is_off_stays_off():
     gc.disable()
     try:
-        with tensorflow._no_collections():
+        with tensorflow._no_garbage_collection():
             assert not gc.isenabled()
         assert not gc.isenabled()
     finally:

@@ -42,7 +42,7 @@ def test_a_sound_export_is_served(export):
 def test_a_file_that_may_never_end_is_refused(export, capsys, name):
     (export / name).unlink()
     (export / name).symlink_to("/dev/zero")
-    assert f"{name} is a device or a pipe, not a regular file" in refused(capsys, export)
+    assert f"{name} is a device or a pipe; use a regular file" in refused(capsys, export)
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def test_the_next_start_clears_a_killed_processes_folder_and_says_so(tmp_path):
     stale = leaving(tmp_path, "folder")
     stale.mkdir()
     (stale / "part").write_text("half")
-    said = r"cleared .*, which a killed process had left unfinished"
+    said = r"removed .*, which a killed process had left unfinished"
     with pytest.warns(UserWarning, match=said), temporary_folder(tmp_path):
         assert not stale.exists()
     assert os.listdir(tmp_path) == []
@@ -206,7 +206,7 @@ def test_a_link_in_place_of_the_lock_is_refused(tmp_path):
 
 
 def test_a_device_is_no_regular_file(tmp_path):
-    with pytest.raises(ValueError, match="/dev/zero is a device or a pipe, not a regular file"):
+    with pytest.raises(ValueError, match="/dev/zero is a device or a pipe; use a regular file"):
         check_regular(Path("/dev/zero"))
     check_regular(tmp_path / "missing")
 

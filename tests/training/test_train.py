@@ -747,7 +747,7 @@ def test_the_recipes_normalization_reaches_each_vocabulary(corpus):
 def test_a_device_as_training_text_is_refused(corpus, tmp_path):
     values = config_for(corpus).to_dict()
     values["data"]["train"] = ["/dev/zero", "train.de"]
-    with pytest.raises(ValueError, match=r"/dev/zero is a device or a pipe, not a regular file"):
+    with pytest.raises(ValueError, match=r"/dev/zero is a device or a pipe; use a regular file"):
         train(Config.from_dict(values), tmp_path / "run", report=silent)
     assert not (tmp_path / "run").exists()
 

@@ -26,7 +26,7 @@ from tfformer.version import __version__
 
 
 def write_checkpoint(
-    run: str | Path, output: str | Path, name: str, *, progress: TextIO | None = None
+    run: str | Path, output: str | Path, format: str, *, progress: TextIO | None = None
 ) -> Path:
     """Write a run as a checkpoint that Transformers or Marian can load; return its folder.
 
@@ -34,24 +34,25 @@ def write_checkpoint(
         run: The run directory of a finished translation model. For Marian it must be an imported
             model, fine-tuned or not.
         output: The folder of versions, created if it is missing.
-        name: "hugging_face" or "marian". With "hugging_face", a run imported from M2M100 or NLLB
+        format: "hugging_face" or "marian". With "hugging_face", a run imported from M2M100 or NLLB
             becomes a checkpoint for `M2M100ForConditionalGeneration`, any other run for
             `MarianMTModel`.
         progress: A stream for a line about each step, such as `sys.stderr`.
 
     Raises:
-        ValueError: The run is not finished, or has layers that the toolkit does not support.
+        ValueError: The run is not finished, has a trimmed vocabulary, or cannot be represented in
+            the format.
     """
     opened = Run.open(run)
     opened.check_architecture("encoder-decoder")
     opened.check_finished()
     if "trimmed" in read_record(opened):
         raise ValueError(
-            f"{opened.path} has a trimmed vocabulary, which the format {name} cannot represent; "
+            f"{opened.path} has a trimmed vocabulary, which the format {format} cannot represent; "
             "import the model without --trim"
         )
     is_multilingual = read_record(opened).get("family") == "m2m100"
-    if is_multilingual and name == "marian":
+    if is_multilingual and format == "marian":
         raise ValueError(
             f"{opened.path} was imported from a multilingual model, which the format marian cannot "
             "represent; use --format hugging_face"
@@ -61,21 +62,21 @@ def write_checkpoint(
         model = opened.load_model()
         assert isinstance(model, Transformer)
     with temporary_folder(Path(output)) as folder:
-        with step(f"writing the checkpoint of {name}"):
-            if name == "marian":
+        with step(f"writing the {format} checkpoint"):
+            if format == "marian":
                 marian_writer.write(folder, opened, model)
             elif is_multilingual:
                 hugging_face_writer.write_multilingual(folder, opened, model)
             else:
                 hugging_face_writer.write(folder, opened, model)
         with step("reading it back"):
-            tensors_read = _read_back(folder, opened, name)
-            wanted = as_foreign(opened, model, with_pad=name == "hugging_face").tensors
+            tensors_read = _read_back(folder, opened, format)
+            wanted = as_foreign(opened, model, with_pad=format == "hugging_face").tensors
             _check_tensors(wanted, tensors_read.tensors)
             count = len(wanted)
         paths = sorted(path for path in folder.iterdir() if path.is_file())
         manifest = {
-            "format": name,
+            "format": format,
             "parity": {"tensors": {"identical": count, "sentences": count, "beam_size": 0}},
             "files": {path.name: path.stat().st_size for path in paths},
             "digests": {path.name: file_digest(path) for path in paths},
@@ -86,8 +87,8 @@ def write_checkpoint(
         return publish(folder, Path(output))
 
 
-def _read_back(folder: Path, run: Run, name: str) -> Checkpoint:
-    if name == "marian":
+def _read_back(folder: Path, run: Run, format: str) -> Checkpoint:
+    if format == "marian":
         return marian.read(folder)
     source, target = run.languages or (None, None)
     return hugging_face.read(folder, Choices(source_language=source, target_language=target))
@@ -96,7 +97,7 @@ def _read_back(folder: Path, run: Run, name: str) -> Checkpoint:
 def _check_tensors(
     wanted: Mapping[WeightName, np.ndarray], stored: Mapping[WeightName, np.ndarray]
 ) -> None:
-    """Raise ValueError if a value in the written file differs."""
+    """Raise ValueError if a tensor in the written file differs in a value or in its dtype."""
     for weight, tensor in wanted.items():
         if stored[weight].dtype != tensor.dtype or not np.array_equal(stored[weight], tensor):
             raise ValueError(f"{weight} was not written correctly; the export was discarded")

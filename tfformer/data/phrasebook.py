@@ -1,4 +1,4 @@
-"""The embedded English-German parallel corpus.
+"""The built-in English-German parallel corpus.
 
 The grammar in `scripts/phrasebook` generated it as `phrasebook/*.tsv.gz`, one pair per line.
 """
@@ -17,13 +17,13 @@ from tfformer.storage.whole_files import write_text
 SPLITS = ("train", "valid", "test")
 LANGUAGES = {"en": "source", "de": "target"}
 SEED = 20170612
-REPETITIONS = 16  # copies of each fixed phrase in the training text; with fewer it is not learned
+REPETITIONS = 16  # copies of each fixed phrase in train; with fewer, the model does not learn it
 FOLDER = Path(__file__).with_suffix("")
 
 
 @dataclass(frozen=True)
 class Pair:
-    """One sentence in both languages; positions count the words of `str.split()` from 0.
+    """One sentence in both languages. Words are numbered from 0, as `str.split()` returns them.
 
     Example:
         >>> from tfformer.data import phrasebook
@@ -42,7 +42,7 @@ class Pair:
     pronoun: tuple[int, int] | None = None
 
     def in_target(self, source_words: tuple[int, ...]) -> tuple[int, ...]:
-        """The target words that are aligned to these source words, in order."""
+        """Return the target words that are aligned to these source words, in order."""
         return tuple(sorted({j for i, j in self.alignment if i in source_words}))
 
 
@@ -119,12 +119,12 @@ def write(output: str | Path) -> list[Path]:
     if not missing:
         raise FileExistsError(
             f"{output} already contains the complete phrasebook; choose another folder, or delete "
-            "it"
+            "this one"
         )
     if existing := len(texts) - len(missing):
         warnings.warn(
-            f"{output} already contained {existing} files of an incomplete phrasebook; they were "
-            "kept",
+            f"{output} already contained {existing} of the phrasebook's {len(texts)} files; only "
+            "the missing files are written",
             stacklevel=2,
         )
     output.mkdir(parents=True, exist_ok=True)

@@ -27,11 +27,13 @@ class Decision(NamedTuple):
     source: str  # the sentence
     target: str  # its translation
     word: int  # index of the word in the translation, split at spaces, from 0
-    alternatives: tuple[str, ...]  # the other words, at least one
+    alternatives: tuple[str, ...]  # the words to compare it with, at least one
 
     @classmethod
     def of(cls, source: str, target: str, words: str) -> Decision:
         """Return the decision for words such as `es/er/sie`: the word, then its alternatives.
+
+        If the word occurs several times in the translation, its first occurrence is used.
 
         Raises:
             ValueError: The word is not in the translation, or there is no alternative.
@@ -44,12 +46,12 @@ class Decision(NamedTuple):
         written = target.split()
         if word not in written or not all(alternatives) or not alternatives:
             raise ValueError(
-                f"word={words!r} must be a word of the translation {target!r} with alternatives, "
-                "such as es/er/sie"
+                f"word={words!r} must be a word of the translation {target!r} and its "
+                "alternatives, such as es/er/sie"
             )
         return cls(source, target, written.index(word), tuple(alternatives))
 
-    def written(self, alternative: str) -> Decision:
+    def with_word(self, alternative: str) -> Decision:
         """Return the decision with its word replaced by an alternative."""
         words = self.target.split()
         words[self.word] = alternative
@@ -57,7 +59,7 @@ class Decision(NamedTuple):
 
 
 class Hidden(NamedTuple):
-    """Indices of words hidden from the model; target words precede the decided word."""
+    """Indices of words hidden from the model; target words must precede the decided word."""
 
     source: tuple[int, ...] = ()
     target: tuple[int, ...] = ()
@@ -74,7 +76,7 @@ class Influences(NamedTuple):
 
 
 def influences(translator: Translator, decision: Decision) -> Influences:
-    """Hide every word in turn and measure its influence on a decision.
+    """Hide each source word and each earlier target word in turn; return their influences.
 
     A negative influence means that the word made the decision less likely.
     """
@@ -101,7 +103,7 @@ def log_odds(
     chosen = _log_probs(translator, decisions, hidden)
     alternatives = []
     for number in range(len(decisions[0].alternatives)):
-        instead = [decision.written(decision.alternatives[number]) for decision in decisions]
+        instead = [decision.with_word(decision.alternatives[number]) for decision in decisions]
         alternatives.append(_log_probs(translator, instead, hidden))
     return chosen - np.logaddexp.reduce(alternatives)
 

@@ -1,9 +1,9 @@
-"""TensorFlow and Keras, imported in silence and in about half the time.
+"""Import TensorFlow and Keras silently and in about half the time.
 
-This is only for processes that this package starts. During the imports Python's garbage collector
-repeatedly scans 440,000 new objects without finding garbage, and Keras imports Matplotlib and
-pandas if they are installed, although these processes use neither with Keras. The first lines of
-TensorFlow's C++ side appear before its log level takes effect.
+Use this module only in processes that the package starts, because it changes the whole process.
+During the imports Python's garbage collector repeatedly scans 440,000 new objects without finding
+garbage, and Keras imports Matplotlib and pandas if they are installed, although the package uses
+neither with Keras. TensorFlow's C++ code prints lines before its log level takes effect.
 """
 
 import gc
@@ -19,7 +19,7 @@ from pathlib import Path
 LEFT_OUT = ("matplotlib", "pandas")
 GPU_DEVICES = "/dev/nvidia[0-9]*"
 HARDWARE = ("/proc/cpuinfo", "/proc/driver/nvidia/gpus/*/information")
-DECIDING = ("flags", "Model:")  # prefixes of the lines about CPU instructions and GPU models
+PREFIXES = ("flags", "Model:")  # of the lines about CPU instructions and GPU models
 
 
 def import_tensorflow() -> None:
@@ -31,11 +31,11 @@ def import_tensorflow() -> None:
     if "tensorflow" in sys.modules:
         return
     set_xla_flags()
-    with _missing(LEFT_OUT), _no_collections(), silence():
+    with _missing(LEFT_OUT), _no_garbage_collection(), silence():
         import keras  # noqa: F401
         import tensorflow as tf
 
-        tf.config.list_physical_devices()  # the first call prints lines, too
+        tf.config.list_physical_devices()  # the first call also prints lines
 
 
 @contextmanager
@@ -51,8 +51,8 @@ def _missing(names: tuple[str, ...]) -> Iterator[None]:
 
 
 @contextmanager
-def _no_collections() -> Iterator[None]:
-    """Disable garbage collection in the block; later collections ignore its objects."""
+def _no_garbage_collection() -> Iterator[None]:
+    """Disable garbage collection in the block; later collections skip all existing objects."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -83,8 +83,8 @@ def set_xla_flags() -> None:
     XLA reads its settings from the environment when TensorFlow compiles its first program. Whatever
     the user has set is kept.
     """
-    # No Triton kernels for matrix products: to tune them takes a third of the compilation time,
-    # and the kernels of cuBLAS are as fast.
+    # Use cuBLAS instead of Triton for matrix products: it is as fast, and tuning Triton's kernels
+    # takes a third of the compilation time.
     _add("XLA_FLAGS", "--xla_gpu_enable_triton_gemm", "false")
     if not glob.glob(GPU_DEVICES):
         return  # a cached CPU program would be rejected, or fail, on another CPU
@@ -102,13 +102,13 @@ def cache_folder() -> Path:
     digest = hashlib.sha256(version("tensorflow").encode())
     for pattern in HARDWARE:
         for path in sorted(glob.glob(pattern)):
-            digest.update(_deciding_lines(Path(path)))
+            digest.update(_hardware_lines(Path(path)))
     return Path(caches, "tfformer", "xla", digest.hexdigest()[:16])
 
 
-def _deciding_lines(path: Path) -> bytes:
+def _hardware_lines(path: Path) -> bytes:
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    return "\n".join(sorted({line for line in lines if line.startswith(DECIDING)})).encode()
+    return "\n".join(sorted({line for line in lines if line.startswith(PREFIXES)})).encode()
 
 
 def _add(variable: str, flag: str, value: str) -> None:

@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-MAX_BYTES = 65_536  # of a file to read, thirty times the package's largest recipe
+MAX_BYTES = 65_536  # of a file to read, 45 times the largest built-in recipe
 KEPT_OF_NAME = 40  # characters of the final name in the temporary name, whose length is limited
 SEAL = re.compile(rb"\ntfformer (?P<note>[0-9a-f ]{0,256}) sha256 (?P<digest>[0-9a-f]{64})\n\Z")
 SEAL_BYTES = 400  # the longest seal is shorter
@@ -33,9 +33,9 @@ TEMPORARY = re.compile(r"\.tfformer-(?P<machine>[0-9a-f]{8})-(?P<process>\d{1,10
 def whole_file(path: Path) -> Iterator[Path]:
     """Yield an empty temporary file, which replaces `path` if the block ends without an error.
 
-    The replacement is atomic: after an error, or a kill at any moment, `path` is unchanged. The
-    next write into the folder removes temporary files that killed processes of this machine have
-    left there. A link named `path` is replaced, not followed.
+    The replacement is atomic: after an error, `path` is unchanged; after a kill, it has its old or
+    its new content. The next write into the folder removes temporary files that killed processes of
+    this machine have left there. A link named `path` is replaced, not followed.
 
     Example:
         >>> import tempfile
@@ -49,7 +49,7 @@ def whole_file(path: Path) -> Iterator[Path]:
         raise FileNotFoundError(
             f"cannot write {path.name}: the folder {path.parent} does not exist; create it first"
         )
-    clear_leavings(path.parent)
+    remove_leftovers(path.parent)
     temporary = path.with_name(_temporary_name(path.name))
     os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY, 0o666))
     try:
@@ -164,7 +164,7 @@ def temporary_folder(output: Path) -> Iterator[Path]:
     """
     missing = [folder for folder in (output, *output.parents) if not folder.exists()]
     if not missing:
-        clear_leavings(output)
+        remove_leftovers(output)
     temporary = output / _temporary_name("folder")
     try:
         temporary.mkdir(parents=True)
@@ -206,26 +206,26 @@ def publish_as(folder: Path, target: Path) -> None:
     _sync(target.parent)
 
 
-def clear_leavings(folder: Path) -> None:
+def remove_leftovers(folder: Path) -> None:
     """Remove the temporary files that killed processes of this machine and user left in `folder`.
 
     Files of other machines that share the file system remain. A removed folder causes a warning, as
     it may be large.
     """
     with os.scandir(folder) as entries:
-        leavings = [
+        leftovers = [
             (entry, match) for entry in entries if (match := TEMPORARY.fullmatch(entry.name))
         ]
-    for entry, match in leavings:
+    for entry, match in leftovers:
         if match["machine"] != _machine() or _is_alive(int(match["process"])):
             continue
-        with suppress(OSError):  # another process may clear it at the same time
+        with suppress(OSError):  # another process may remove it at the same time
             if entry.stat(follow_symlinks=False).st_uid != os.geteuid():
                 continue
             if entry.is_dir(follow_symlinks=False):
                 shutil.rmtree(entry.path)
                 warnings.warn(
-                    f"cleared {entry.path}, which a killed process had left unfinished",
+                    f"removed {entry.path}, which a killed process had left unfinished",
                     stacklevel=3,
                 )
             else:
@@ -327,9 +327,7 @@ def check_regular(path: Path) -> None:
     with suppress(FileNotFoundError):
         mode = path.stat().st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise ValueError(
-                f"{path} is a device or a pipe, not a regular file; use a regular file"
-            )
+            raise ValueError(f"{path} is a device or a pipe; use a regular file")
 
 
 def _temporary_name(name: str) -> str:
@@ -338,7 +336,7 @@ def _temporary_name(name: str) -> str:
 
 
 def _machine() -> str:
-    """Return an id shared by all processes that see each other; each container has its own."""
+    """Return an id of the host name. By default, each container has a host name of its own."""
     return hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 
 
@@ -388,7 +386,7 @@ def parse_json(text: str) -> object:
     try:
         return json.loads(text)
     except RecursionError:
-        raise ValueError("collections are nested too deeply") from None
+        raise ValueError("its objects and arrays are nested too deeply") from None
 
 
 def digest_of_values(values: object) -> str:
