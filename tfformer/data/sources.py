@@ -365,32 +365,33 @@ def matching_files(names: Sequence[Path]) -> list[tuple[Path, ...]]:
             f"{' and '.join(map(str, names))} must contain the same number of *, because each * "
             "stands for the same text on both sides"
         )
-    matches = [_files_by_stars(str(name)) for name in names]
+    matches = [_files_by_wildcards(str(name)) for name in names]
     for number, name in enumerate(names):
         if not matches[number]:
             raise FileNotFoundError(
                 f"{name}: no file matches; correct the pattern or fetch the data first"
             )
-        for part, files in sorted((part, file) for side in matches for part, file in side.items()):
-            if part not in matches[number]:
+        for wildcards, file in sorted(item for side in matches for item in side.items()):
+            if wildcards not in matches[number]:
                 raise FileNotFoundError(
-                    f"{_filled(str(name), part)}: no such file, but it is the other side of {files}"
+                    f"{_filled(str(name), wildcards)}: no such file, but it is the other side of "
+                    f"{file}"
                 )
 
-    def files_of(part: tuple[str, ...]) -> tuple[Path, ...]:
-        return tuple(side[part] for side in matches)
+    def files_of(wildcards: tuple[str, ...]) -> tuple[Path, ...]:
+        return tuple(side[wildcards] for side in matches)
 
     return list(map(files_of, sorted(matches[0])))
 
 
-def _files_by_stars(pattern: str) -> dict[tuple[str, ...], Path]:
-    """Return (what the stars stand for) -> file, for every file that matches the pattern."""
+def _files_by_wildcards(pattern: str) -> dict[tuple[str, ...], Path]:
+    """Return (the texts that the stars match) -> file, for every file that matches the pattern."""
     pieces = pattern.split("*")
     regex = re.compile("([^/]*)".join(map(re.escape, pieces)))
     matches = map(regex.fullmatch, glob.iglob("*".join(map(glob.escape, pieces))))
     return {match.groups(): Path(match[0]) for match in matches if match}
 
 
-def _filled(pattern: str, part: tuple[str, ...]) -> str:
+def _filled(pattern: str, wildcards: tuple[str, ...]) -> str:
     pieces = pattern.split("*")
-    return "".join(piece + text for piece, text in zip(pieces, (*part, ""), strict=True))
+    return "".join(piece + text for piece, text in zip(pieces, (*wildcards, ""), strict=True))

@@ -153,9 +153,9 @@ class Run:
         """
         self.path.mkdir(parents=True, exist_ok=True)
         self.result.unlink(missing_ok=True)
-        sides = (tokenizers.source, tokenizers.target)
+        pair = (tokenizers.source, tokenizers.target)
         paths = _tokenizer_paths(self.path, tokenizers.shared)
-        for file, tokenizer in zip(paths, sides, strict=False):
+        for file, tokenizer in zip(paths, pair, strict=False):
             with _explained(file):
                 tokenizer.save(file)
         self.folder.push()

@@ -50,12 +50,12 @@ def main() -> None:
 def new_model(preset: str, vocab_size: int) -> MarianMTModel:
     """Return a model of the preset's shape."""
     num_layers, d_model, num_heads, d_ff = SHAPES[preset]
-    sides = {}
-    for side in ("encoder", "decoder"):
-        sides |= {
-            f"{side}_layers": num_layers,
-            f"{side}_attention_heads": num_heads,
-            f"{side}_ffn_dim": d_ff,
+    sizes = {}
+    for stack in ("encoder", "decoder"):
+        sizes |= {
+            f"{stack}_layers": num_layers,
+            f"{stack}_attention_heads": num_heads,
+            f"{stack}_ffn_dim": d_ff,
         }
     config = MarianConfig(
         vocab_size=vocab_size,
@@ -66,7 +66,7 @@ def new_model(preset: str, vocab_size: int) -> MarianMTModel:
         decoder_start_token_id=0,
         forced_eos_token_id=None,
         max_position_embeddings=512,
-        **sides,
+        **sizes,
     )
     return MarianMTModel(config)
 
