@@ -35,9 +35,10 @@ class CTranslate2(Format):
     comparison therefore uses no length penalty, and CTranslate2's stopping criterion, logit rules
     and treatment of the unknown token.
 
+    It also accepts the options of `Format`.
+
     Args:
         beam_size: Number of beams of the engine and of the comparison; by default the run's.
-        **options: `max_length`, `samples`, `source_language` and `target_language`, see `Format`.
     """
 
     beam_size: int | None = None

@@ -25,9 +25,10 @@ VERSION = 'VERSION = "VERSION"'
 class WebPage(LiteRT):
     """A page that translates in the browser, for any server of static files.
 
+    It also accepts the options of `Format`.
+
     Args:
         quantize: "none", "int8" (dynamic range, a scale per row) or "float16".
-        **options: `max_length`, `samples`, `source_language` and `target_language`, see `Format`.
     """
 
     quantize: str = "float16"

@@ -30,12 +30,13 @@ class LiteRT(Format):
     Quantised weights translate a little differently: their cost in BLEU is measured on the
     validation text of the run.
 
+    It also accepts the options of `Format`.
+
     Args:
         beam_size: Number of beams for `translate_beam`; by default the file has only greedy search.
         length_penalty: The alpha of Wu et al. 2016; by default the run's.
         quantize: "none", "int8" (dynamic range, a scale per row) or "float16".
         static: Whether all shapes are fixed, as browsers and `CompiledModel` require.
-        **options: `max_length`, `samples`, `source_language` and `target_language`, see `Format`.
     """
 
     beam_size: int = 1

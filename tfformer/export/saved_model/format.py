@@ -24,13 +24,14 @@ DTYPES = ("float32", "bfloat16", "float16")
 class SavedModel(Format):
     """A translation model or a language model as a TensorFlow SavedModel.
 
+    It also accepts the options of `Format`.
+
     Args:
         beam_size: Number of beams of `translate_beam`; by default the run's. A language model has
             no beam search.
         length_penalty: The alpha of Wu et al. 2016; by default the run's.
         dtype: The type of weights and arithmetic: "float32", "bfloat16" or "float16".
         with_text: Whether to write the signatures that take text, which need TensorFlow Text.
-        **options: `max_length`, `samples`, `source_language` and `target_language`, see `Format`.
     """
 
     beam_size: int | None = None
