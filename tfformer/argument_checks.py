@@ -1,4 +1,4 @@
-"""Checks for function arguments; each error names the value and the rule."""
+"""Checks for function arguments; each raises a ValueError that names the value and the rule."""
 
 import math
 import numbers
@@ -8,18 +8,7 @@ Value = TypeVar("Value")
 
 
 def require(name: str, value: Value, known: tuple[Value, ...]) -> Value:
-    """Return `value` if it is one of `known`.
-
-    Args:
-        name: The argument's name, for the message.
-        value: The argument's value.
-        known: The allowed values.
-
-    Returns:
-        The value.
-
-    Raises:
-        ValueError: The value is not known; the message lists the known values.
+    """Return the value of the argument `name` if it is one of `known`.
 
     Example:
         >>> require("norm", "pre", ("post", "pre"))
@@ -39,17 +28,6 @@ def require_size(name: str, size: int, least: int = 1) -> int:
 
     Keras accepts only plain integers as sizes, and JSON can encode only them.
 
-    Args:
-        name: The argument's name, for the message.
-        size: The argument's value.
-        least: The smallest allowed value.
-
-    Returns:
-        The size.
-
-    Raises:
-        ValueError: The size is too small or not a whole number.
-
     Example:
         >>> import numpy
         >>> require_size("d_model", numpy.int64(8))
@@ -64,17 +42,7 @@ def require_size(name: str, size: int, least: int = 1) -> int:
 
 
 def require_fraction(name: str, value: float) -> float:
-    """Return a number from 0 to 1, both included, such as an epsilon.
-
-    Args:
-        name: The argument's name, for the message.
-        value: The argument's value.
-
-    Returns:
-        The value as a plain `float`.
-
-    Raises:
-        ValueError: The value is no number, or outside its range.
+    """Return a number from 0 to 1, both included, such as an epsilon, as a plain `float`.
 
     Example:
         >>> require_fraction("epsilon", -1)
@@ -87,18 +55,7 @@ def require_fraction(name: str, value: float) -> float:
 
 
 def require_number(name: str, value: float, below: float = math.inf) -> float:
-    """Return a number from 0 to below a limit, such as a rate or a factor.
-
-    Args:
-        name: The argument's name, for the message.
-        value: The argument's value.
-        below: The limit; by default any finite number is accepted.
-
-    Returns:
-        The value as a plain `float`.
-
-    Raises:
-        ValueError: The value is no number, or outside its range.
+    """Return a number from 0 to below a limit, such as a rate or a factor, as a plain `float`.
 
     Example:
         >>> require_number("dropout", 1.5, below=1)

@@ -9,14 +9,8 @@ DATA_PLACEHOLDER = "{data}"  # in a page's <script type="application/json">
 def fill_page(template: Path, data: object) -> str:
     r"""Return a page with its data in place of `{data}`.
 
-    "<" is escaped, so no text in the data can end the script element or begin a comment in it.
-
-    Args:
-        template: The .html file, which contains `{data}` once.
-        data: Any value that JSON can represent.
-
-    Returns:
-        The page's text.
+    The template contains `{data}` once; the data is any value that JSON can represent. "<" is
+    escaped, so no text in the data can end the script element or begin a comment in it.
 
     Example:
         >>> from tempfile import TemporaryDirectory

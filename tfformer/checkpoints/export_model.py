@@ -30,18 +30,10 @@ def write_checkpoint(
 ) -> Path:
     """Write a run as a checkpoint that Transformers or Marian can load; return its folder.
 
-    Args:
-        run: The run directory of a finished translation model. For Marian it must be an imported
-            model, fine-tuned or not.
-        output: The folder of versions, created if it is missing.
-        format: "hugging_face" or "marian". With "hugging_face", a run imported from M2M100 or NLLB
-            becomes a checkpoint for `M2M100ForConditionalGeneration`, any other run for
-            `MarianMTModel`.
-        progress: A stream for a line about each step, such as `sys.stderr`.
-
-    Raises:
-        ValueError: The run is not finished, has a trimmed vocabulary, or cannot be represented in
-            the format.
+    `format` is "hugging_face" or "marian". With "hugging_face", a run imported from M2M100 or NLLB
+    becomes a checkpoint for `M2M100ForConditionalGeneration`, any other run for `MarianMTModel`.
+    For Marian, the run must be an imported model, fine-tuned or not. ValueError: the run is not
+    finished, has a trimmed vocabulary, or cannot be represented in the format.
     """
     opened = Run.open(run)
     opened.check_architecture("encoder-decoder")

@@ -10,12 +10,12 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
-from collections.abc import Iterable, Iterator
 
 from tfformer.checkpoints.checkpoint import Checkpoint, Rewrites, Vocabulary
 from tfformer.checkpoints.vocabulary import SPECIAL, RowOrder, renumbered
 from tfformer.checkpoints.weight_names import SOURCE, TokenTable
 from tfformer.config import ModelConfig
+from tfformer.data.encoding import in_batches
 from tfformer.data.piece_tokenizer import CODE
 from tfformer.data.sentencepiece_model import BPE, NORMAL, UNIGRAM, ModelProto
 from tfformer.data.sources import read_lines
@@ -85,7 +85,7 @@ def _needed_pieces(
     known = [set(vocabulary.pieces) for vocabulary in vocabularies]
     needed: list[set[str]] = [set(), set()]
     total = unknown = 0
-    for lines in _chunks(read_lines(text)):
+    for lines in in_batches(read_lines(text), CHUNK):
         for pattern, replacement in rewrites:
             lines = [re.sub(pattern, replacement, line) for line in lines]
         rows = [processor.encode(lines, out_type=str) for processor in processors]
@@ -100,12 +100,6 @@ def _needed_pieces(
     if not total:
         raise ValueError(f"{text} contains no text; use sentences in both languages")
     return needed, 1 - unknown / total
-
-
-def _chunks(lines: Iterable[str]) -> Iterator[list[str]]:
-    remaining = iter(lines)
-    while chunk := list(itertools.islice(remaining, CHUNK)):
-        yield chunk
 
 
 def _closed(kept: set[str], vocabularies: list[Vocabulary]) -> set[str]:

@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from ctypes import c_int64
@@ -77,13 +77,10 @@ class _Process(Worker):
         return None if isinstance(error, BrokenProcessPool) else error
 
     def _restart(self) -> None:
-        self.sums, self.executor = _new_process()
-
-
-def _new_process() -> tuple[Sums, Executor]:
-    context = multiprocessing.get_context("spawn")  # TensorFlow's threads do not survive a fork
-    sums = context.Array(c_int64, len(Counts._fields), lock=False)
-    return sums, ProcessPoolExecutor(1, context, _begin, (sums, os.getpid()))
+        context = multiprocessing.get_context("spawn")  # TensorFlow's threads do not survive a fork
+        self.sums: Sums = context.Array(c_int64, len(Counts._fields), lock=False)
+        arguments = self.sums, os.getpid()
+        self.executor = ProcessPoolExecutor(1, context, _begin, arguments)
 
 
 # --- In the processes ---------------------------------------------------------------------------

@@ -5,13 +5,13 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, TextIO
 
 from tfformer.corpora.parts import Part
+from tfformer.data.encoding import in_batches
 from tfformer.data.sources import Bytes, lines_of_bytes, unpacked
 from tfformer.engines import Engine
 from tfformer.storage.whole_files import whole_file, write_text
@@ -48,7 +48,7 @@ def translate_part(engine: Engine, part: Part, advance: Advance) -> Counts:
     read = 0  # bytes
     bad: list[str] = []
     with _numbered_lines(part.source) as lines, _opened_output(part.output) as output:
-        while read_lines := list(itertools.islice(lines, CHUNK)):
+        for read_lines in in_batches(lines, CHUNK):
             chunk, lengths = _counted(engine, read_lines)
             bad += [f"{line.number}\t{line.reason}" for line in chunk if line.reason]
             for counts in _write_chunk(engine, chunk, lengths, chunk[-1].end - read, output):
@@ -125,8 +125,7 @@ def _write_chunk(
     order = sorted(range(len(chunk)), key=lengths.__getitem__)
     full = [index for index in order if lengths[index]]
     translations = [""] * len(chunk)
-    for start in range(0, len(full), PORTION):
-        portion = full[start : start + PORTION]
+    for portion in in_batches(full, PORTION):
         translated = engine.translate([sentences[index] for index in portion])
         for index, translation in zip(portion, translated, strict=True):
             translations[index] = translation.replace("\n", " ")
@@ -150,17 +149,14 @@ def _lines(stream: Bytes, raw: BinaryIO, name: str) -> Iterator[Line]:
     for number, line in enumerate(lines_of_bytes(stream, name), start=1):
         content = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
         content = content.removesuffix(b"\n").removesuffix(b"\r")
-        text, reason = _decoded(content)
+        text = reason = ""
+        try:
+            text = content.decode("utf-8")
+        except UnicodeDecodeError as error:
+            reason = f"not UTF-8 at byte {error.start + 1}"
+        if "\0" in text:
+            text, reason = "", "a NUL character"
         yield Line(number, text, reason, raw.tell())
-
-
-def _decoded(content: bytes) -> tuple[str, str]:
-    """Return a line's text and an empty reason, or an empty text and the reason."""
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return "", f"not UTF-8 at byte {error.start + 1}"
-    return ("", "a NUL character") if "\0" in text else (text, "")
 
 
 @contextmanager

@@ -11,12 +11,11 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from reprlib import repr as shown
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tfformer.argument_checks import require_size
-from tfformer.data.encoding import BLOCK, EncodedText, encode_text, pad
+from tfformer.data.encoding import BLOCK, EncodedText, encode_text, in_batches, pad
 from tfformer.data.mixture import rows_by_shares
 from tfformer.data.packing import count_bins, fill, pack
 from tfformer.data.sources import SentencePair
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 FIRST_DRAWS = 4  # draws of a mixture; the largest decides how many batches an epoch has
 MOST_DRAWS = 20  # maximum draws per epoch; usually the first or second draw fits
-T = TypeVar("T")
 MULTIPLE = 8  # sizes of packed batches are multiples of 8, which are fastest on GPUs
 Batch = tuple[dict[str, np.ndarray] | np.ndarray, np.ndarray, np.ndarray]  # inputs, labels, weights
 
@@ -48,13 +46,6 @@ def like_length_batches(
     order = [index for index in by_length(rows) if rows[index]]
     for indices in in_batches(order, batch_size):
         yield indices, pad([rows[index] for index in indices])
-
-
-def in_batches(rows: list[T], batch_size: int) -> Iterator[list[T]]:
-    """Yield `batch_size` rows at a time; the last batch may have fewer."""
-    batch_size = require_size("batch_size", batch_size)
-    for start in range(0, len(rows), batch_size):
-        yield rows[start : start + batch_size]
 
 
 def token_batches(
@@ -271,7 +262,7 @@ class Batches:
                     f"batch_tokens is {batch_tokens:,}, but a packed row may have {longest:,} "
                     f"tokens; raise batch_tokens, or encode with max_length={batch_tokens}"
                 )
-            width = min(_rounded_up(longest), batch_tokens)
+            width = min(MULTIPLE * math.ceil(longest / MULTIPLE), batch_tokens)
             bins = max(count_bins(self._lengths(rows), width) for rows in draws)
             self.steps_per_epoch = -(-bins // (batch_tokens // width))
             self._bins = (-(-bins // self.steps_per_epoch), width)
@@ -438,10 +429,6 @@ class Batches:
         lengths = _descending(length_counts(self.text, rows))
         plan = plan_steps(lengths, self.batch_tokens, steps)
         return Epoch(order, random.permutation(plan))
-
-
-def _rounded_up(size: int) -> int:
-    return MULTIPLE * -(-size // MULTIPLE)
 
 
 def training_dataset(

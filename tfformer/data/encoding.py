@@ -16,6 +16,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tfformer.argument_checks import require_size
 from tfformer.data.piece_tokenizer import AnyTokenizer
 from tfformer.data.sources import Row
 from tfformer.special_ids import END_ID, PAD_ID
@@ -123,6 +124,14 @@ def _release(array: np.ndarray) -> None:
     """Release the pages of a memory-mapped array; they stay in the system's page cache."""
     if isinstance(array.base, mmap.mmap):
         array.base.madvise(mmap.MADV_DONTNEED)
+
+
+def in_batches(items: Iterable[A], batch_size: int) -> Iterator[list[A]]:
+    """Yield `batch_size` items at a time; the last batch may have fewer."""
+    require_size("batch_size", batch_size)
+    remaining = iter(items)
+    while batch := list(itertools.islice(remaining, batch_size)):
+        yield batch
 
 
 def pad(rows: Sequence[Sequence[int]]) -> np.ndarray:
@@ -301,7 +310,7 @@ def encode_corpora(
         encode = functools.partial(_encode_chunk, tokenizers=tokenizers, max_length=max_length)
         for rows in corpora:
             kept.append(0)
-            for chunk in _map_in_order(encode, _chunks(rows), ENCODERS):
+            for chunk in _map_in_order(encode, in_batches(rows, CHUNK), ENCODERS):
                 kept[-1] += chunk.kept
                 dropped_empty += chunk.dropped_empty
                 dropped_long += chunk.dropped_long
@@ -326,12 +335,6 @@ def _map_in_order(function: Callable[[A], B], items: Iterable[A], workers: int) 
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
-
-
-def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    iterator = iter(rows)
-    while chunk := list(itertools.islice(iterator, CHUNK)):
-        yield chunk
 
 
 def _encode_chunk(

@@ -66,23 +66,15 @@ def pairs(split: str) -> list[Pair]:
 @cache
 def _shuffled(split: str) -> tuple[Pair, ...]:
     text = gzip.decompress((FOLDER / f"{split}.tsv.gz").read_bytes()).decode("utf-8")
-    read = [_pair(*line.split("\t")) for line in text.splitlines()]
+    read = []
+    for line in text.splitlines():
+        source, target, family, alignment, antecedent, distractor, pronoun = line.split("\t")
+        links = _links(alignment)
+        (pronoun_link,) = _links(pronoun) or (None,)
+        roles = _words(antecedent), _words(distractor), pronoun_link
+        read.append(Pair(source, target, family, links, *roles))
     read += [pair for pair in read if pair.family == "small talk"] * (REPETITIONS - 1)
     return tuple(random.Random(f"{SEED} {split}").sample(read, len(read)))
-
-
-def _pair(
-    source: str,
-    target: str,
-    family: str,
-    alignment: str,
-    antecedent: str,
-    distractor: str,
-    pronoun: str,
-) -> Pair:
-    links = _links(alignment)
-    (pronoun_link,) = _links(pronoun) or (None,)
-    return Pair(source, target, family, links, _words(antecedent), _words(distractor), pronoun_link)
 
 
 def _words(column: str) -> tuple[int, ...]:

@@ -163,7 +163,11 @@ class PieceTokenizer:
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
         """Return the ids of B sentences, without start and end; ValueError for an unknown code."""
         checked_texts(sentences)
-        parted = [self._code(self._rewritten(sentence)) for sentence in sentences]
+        parted = []
+        for sentence in sentences:
+            for pattern, replacement in self._compiled:
+                sentence = pattern.sub(replacement, sentence)
+            parted.append(self._code(sentence))
         texts = [rest.encode() for _, rest in parted]
         rows = self._processor.encode(texts, out_type=str) if texts else []
         begin = [] if self._prefix is None else [self._prefix]
@@ -277,11 +281,6 @@ class PieceTokenizer:
             hashes = tf.strings.to_hash_bucket_fast(self._pieces, BUCKETS).numpy()
         order = hashes.argsort(kind="stable")
         return hashes[order], order.astype("int32")
-
-    def _rewritten(self, sentence: str) -> str:
-        for pattern, text in self._compiled:
-            sentence = pattern.sub(text, sentence)
-        return sentence
 
     def _code(self, sentence: str) -> tuple[list[str], str]:
         """Split a sentence into its language code, if it begins with one, and the text."""

@@ -60,7 +60,13 @@ def cached_text(
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"data.cache={folder} is a file; set it to a folder, or leave it out")
     content = fingerprint()
-    key = _key(content, tokenizers, max_length)
+    key = {  # everything that the ids depend on
+        "format": FORMAT,
+        "text": digest_of_values(content),
+        "vocabularies": [tokenizer.digest for tokenizer in tokenizers],
+        "max_length": max_length,
+        "sentencepiece": sentencepiece.__version__,
+    }
     entry = folder / digest_of_values(key)[:32]
     if not entry.exists():
         with temporary_folder(folder) as temporary:
@@ -76,17 +82,6 @@ def cached_text(
             _write_manifest(temporary, key, text)
             publish_as(temporary, entry)
     return _open(entry, key, SIDES[len(tokenizers)])
-
-
-def _key(content: object, tokenizers: Sequence[AnyTokenizer], max_length: int) -> dict[str, Any]:
-    """Return everything that the ids depend on."""
-    return {
-        "format": FORMAT,
-        "text": digest_of_values(content),
-        "vocabularies": [tokenizer.digest for tokenizer in tokenizers],
-        "max_length": max_length,
-        "sentencepiece": sentencepiece.__version__,
-    }
 
 
 # Writing

@@ -209,7 +209,16 @@ class Tokenizer:
         This holds for unigram vocabularies with an "nmt_" normalization, without byte fallback, and
         without symbols other than placeholders such as "⟦1⟧".
         """
-        return _is_fast_tokenizer_exact(self.model)
+        proto = ModelProto.FromString(self.model)
+        trainer, normalizer = proto.trainer_spec, proto.normalizer_spec
+        return (
+            trainer.model_type == UNIGRAM
+            and not trainer.byte_fallback
+            and _are_symbols_apart(proto)
+            and not trainer.treat_whitespace_as_suffix
+            and normalizer.add_dummy_prefix
+            and normalizer.name in ("nmt_nfkc", "nmt_nfkc_cf", PLAIN_NORMALIZATION)
+        )
 
     @functools.cached_property
     def digest(self) -> str:
@@ -398,20 +407,6 @@ def _check_symbols(symbols: Sequence[str]) -> None:
             )
         if symbol in symbols[:number]:
             raise ValueError(f"the symbol {symbol!r} is given twice; list each symbol once")
-
-
-def _is_fast_tokenizer_exact(model: bytes) -> bool:
-    """Return whether TF Text's fast operation returns the same ids as SentencePiece."""
-    proto = ModelProto.FromString(model)
-    trainer, normalizer = proto.trainer_spec, proto.normalizer_spec
-    return (
-        trainer.model_type == UNIGRAM
-        and not trainer.byte_fallback
-        and _are_symbols_apart(proto)
-        and not trainer.treat_whitespace_as_suffix
-        and normalizer.add_dummy_prefix
-        and normalizer.name in ("nmt_nfkc", "nmt_nfkc_cf", PLAIN_NORMALIZATION)
-    )
 
 
 def _are_symbols_apart(proto: Any) -> bool:

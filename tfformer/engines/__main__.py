@@ -26,15 +26,11 @@ def main(folder: str) -> None:
     by_loader = []
     with open_engine(folder) as engine:
         if engine.manifest["format"] == "saved_model":
-            by_loader.append(_answers_of_session(folder, requests))
+            from tfformer.engines.saved_model import Session
+
+            by_loader.append(_answers(Session(Path(folder)), requests))
         by_loader.append(_answers(engine, requests))
     print(json.dumps(by_loader))
-
-
-def _answers_of_session(folder: str, requests: Sequence[Request]) -> Answers:
-    from tfformer.engines.saved_model import Session
-
-    return _answers(Session(Path(folder)), requests)
 
 
 def _answers(engine: Any, requests: Sequence[Request]) -> Answers:

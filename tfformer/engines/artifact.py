@@ -100,8 +100,9 @@ def find_artifact(path: str | Path, beam_size: int | None = None) -> Artifact:
     if format == "saved_model" and GREEDY not in manifest["signatures"]:
         raise ValueError(f"{folder} does not accept text; export the run again without --no-text")
     if format != "ctranslate2" and beam_size not in (None, 1, exported):
+        supported = "greedy search" if exported == 1 else f"--beam-size 1 and {exported}"
         raise ValueError(
-            f"{folder} supports {_searches(exported)}; omit --beam-size {beam_size}, or export the "
+            f"{folder} supports only {supported}; omit --beam-size {beam_size}, or export the "
             "run again with it"
         )
     return Artifact(format, folder, beam_size or exported, file_digest(Path(folder) / MANIFEST))
@@ -180,9 +181,3 @@ def _run_artifact(folder: str, beam_size: int | None) -> Artifact:
     }
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
     return Artifact("keras", folder, beam_size or decoding.beam_size, digest)
-
-
-def _searches(beam_size: int) -> str:
-    if beam_size == 1:
-        return "only greedy search"
-    return f"only --beam-size 1 and {beam_size}"

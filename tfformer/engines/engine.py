@@ -5,7 +5,6 @@ Shape letters: B sentences, N translations of each.
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tfformer.data.encoding import truncation_report
+from tfformer.data.encoding import in_batches, truncation_report
 from tfformer.data.tokenizer_pair import Tokenizers
 from tfformer.inference.translation import Translation
 
@@ -123,9 +122,8 @@ class Engine(ABC):
 
         One warning at the end counts the sentences that were truncated.
         """
-        remaining = iter(sentences)
         total = truncated = 0
-        while chunk := list(itertools.islice(remaining, size)):
+        for chunk in in_batches(sentences, size):
             lengths = self.count_tokens(chunk) if self.tokenizers else []
             truncated += sum(length > self.max_tokens for length in lengths)
             total += len(chunk)

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tfformer.checkpoints.provenance import imported_from
-from tfformer.data.piece_tokenizer import AnyTokenizer
 from tfformer.inference.text_model import TextModel
 from tfformer.inference.translator import Translator
-from tfformer.run_directory import Run, Tokenizers
+from tfformer.run_directory import Run
 from tfformer.storage.whole_files import file_digest
 from tfformer.version import __version__
 
@@ -71,11 +70,16 @@ def first_manifest(folder: Path, run: Run, model: TextModel) -> dict[str, Any]:
     export/README.md documents the keys.
     """
     form = model.model.dialect.search() if isinstance(model, Translator) else {}
-    tokenizers = _tokenizer_files(model.tokenizers)
+    both = model.tokenizers
+    tokenizers = {"source.model": both.source, "target.model": both.target}
+    if both.shared:
+        tokenizers = {"tokenizer.model": both.source}
     for name, tokenizer in tokenizers.items():
         tokenizer.save(folder / name)
     paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     files = {path.relative_to(folder).as_posix(): path for path in paths}
+    result = json.loads(run.result.read_text(encoding="utf-8"))
+    measured = {name: value for name, value in result.items() if name.startswith("val_")}
     origin = imported_from(run)
     return {
         "languages": run.languages,
@@ -84,25 +88,12 @@ def first_manifest(folder: Path, run: Run, model: TextModel) -> dict[str, Any]:
         "decoding": {"max_length": model.max_length} | model.search_settings() | form,
         "tokenizers": {name: tokenizer.digest for name, tokenizer in tokenizers.items()},
         "parameters": model.model.count_params(),
-        "run": _origin(run),
+        "run": {"digest": file_digest(run.weights), **measured},
         "files": {name: path.stat().st_size for name, path in files.items()},
         "digests": {name: file_digest(path) for name, path in files.items()},
         "versions": _versions(),
         **origin,
     }
-
-
-def _tokenizer_files(tokenizers: Tokenizers) -> dict[str, AnyTokenizer]:
-    if tokenizers.shared:
-        return {"tokenizer.model": tokenizers.source}
-    return {"source.model": tokenizers.source, "target.model": tokenizers.target}
-
-
-def _origin(run: Run) -> dict[str, Any]:
-    """Return the digest of the run's weights (and model settings), and the run's scores."""
-    result = json.loads(run.result.read_text(encoding="utf-8"))
-    measured = {name: value for name, value in result.items() if name.startswith("val_")}
-    return {"digest": file_digest(run.weights), **measured}
 
 
 def _examples(run: Run, model: TextModel) -> list[str]:
@@ -131,6 +122,7 @@ def _versions() -> dict[str, str]:
 def model_card(manifest: Mapping[str, Any]) -> str:
     """Return the manifest as a model card in Markdown."""
     run = manifest["run"]
+    quantize = manifest.get("quantize", "none")
     measured = [f" {name}={value}." for name, value in run.items() if name != "digest"]
     files = [
         f"- `{name}`: {size:,} bytes, SHA-256 {manifest['digests'][name]}"
@@ -144,7 +136,7 @@ def model_card(manifest: Mapping[str, Any]) -> str:
         title=_title(manifest),
         parameters=manifest["parameters"],
         format=TITLES[manifest["format"]],
-        weights=_weights(manifest),
+        weights=manifest["dtype"] if quantize == "none" else quantize,
         version=manifest["versions"]["tfformer"],
         digest=run["digest"],
         measured="".join(measured),
@@ -161,11 +153,6 @@ def _title(manifest: Mapping[str, Any]) -> str:
     if "beam_size" not in manifest["decoding"]:
         return f"Language model, {languages[0]}" if languages else "Language model"
     return f"Translation, {' to '.join(languages or ['one language', 'another'])}"
-
-
-def _weights(manifest: Mapping[str, Any]) -> str:
-    quantize = manifest.get("quantize", "none")
-    return manifest["dtype"] if quantize == "none" else quantize
 
 
 def _names(tensors: Mapping[str, Any]) -> str:

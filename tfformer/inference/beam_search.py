@@ -157,8 +157,10 @@ def beam_search(
             logits, beams.scores, 2 * beam_size, suppressed, are_log_probs=rule is not None
         )
         top_scores, top_beams, top_tokens = continuations  # each (B, K)
-        if narrowing:
-            top_scores = _narrowed(top_scores, width=beam_size - _count(beams.finished))
+        if narrowing:  # each finished hypothesis takes the place of a beam
+            found = tf.reduce_sum(tf.cast(is_used(beams.finished.scores), tf.int32), axis=1)  # (B,)
+            is_within = tf.sequence_mask(beam_size - found, tf.shape(top_scores)[1])
+            top_scores = tf.where(is_within, top_scores, EMPTY)
         top_ids = tf.gather(beams.ids, top_beams, batch_dims=1)  # (B, K, L)
         top_ids = write_tokens(top_ids, top_tokens, step)  # (B, K, L)
 
@@ -180,7 +182,7 @@ def beam_search(
         unfinished_scores = tf.where(is_finished, EMPTY, top_scores)  # (B, K)
         live_scores, live = tf.math.top_k(unfinished_scores, beam_size)  # (B, N)
         live_beams = tf.gather(top_beams, live, batch_dims=1)  # (B, N)
-        may_stop = _has_all(finished)  # (B,)
+        may_stop = is_used(finished.scores[:, -1])  # (B,), all N slots are used
         if not early_stopping:
             may_stop &= live_scores[:, 0] / penalty <= finished.scores[:, -1]
         row_of_beam_0 = tf.range(tf.shape(live_beams)[0])[:, tf.newaxis] * beam_size  # (B, 1)
@@ -276,18 +278,3 @@ def _add_finished(
     best_ids = tf.gather(all_ids, best, batch_dims=1)  # (B, N, L)
     best_lengths = tf.gather(all_lengths, best, batch_dims=1)  # (B, N)
     return Hypotheses(best_ids, best_lengths, best_scores)
-
-
-def _narrowed(scores: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-    """Empty all but the first `width` (B,) scores (B, K) of each sentence."""
-    return tf.where(tf.sequence_mask(width, tf.shape(scores)[1]), scores, EMPTY)
-
-
-def _count(hypotheses: Hypotheses) -> tf.Tensor:
-    """Return how many hypotheses each sentence has: (B,) int32."""
-    return tf.reduce_sum(tf.cast(is_used(hypotheses.scores), tf.int32), axis=1)
-
-
-def _has_all(hypotheses: Hypotheses) -> tf.Tensor:
-    """Return whether each sentence has all its N hypotheses: (B,) bool."""
-    return is_used(hypotheses.scores[:, -1])

@@ -1,8 +1,8 @@
 """BLEU and chrF of translations, computed by sacreBLEU."""
 
-import importlib.util
 import re
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from tfformer.config import Config
@@ -25,17 +25,10 @@ TOKENIZERS_OF_LANGUAGES: dict[tuple[str, ...], list[tuple[str, str | None]]] = {
 def scores(
     hypotheses: Sequence[str], *references: Sequence[str], tokenize: str = "13a"
 ) -> dict[str, float | str]:
-    """Score translations against one or more references each.
+    """Score N translations against N references as raw text, or several lists of references.
 
-    Args:
-        hypotheses: N translations.
-        *references: N references as raw text; pass several lists for several references per
-            translation.
-        tokenize: SacreBLEU's tokenizer, see `bleu_tokenizer`.
-
-    Returns:
-        Corpus BLEU (cased; Post 2018) as "bleu" and chrF2 (Popović 2015) as "chrf", each 0 to 100,
-        and sacreBLEU's "signature" of the BLEU score.
+    Returns corpus BLEU (cased; Post 2018) as "bleu" and chrF2 (Popović 2015) as "chrf", each 0 to
+    100, and sacreBLEU's "signature" of the BLEU score. `tokenize` is described at `bleu_tokenizer`.
 
     Example:
         >>> found = scores(["我喜欢茶。"], ["我喜欢茶。"], tokenize="zh")
@@ -82,7 +75,7 @@ def bleu_tokenizer(config: Config) -> str:
     code = re.split("[-_]", target.lower())[0]
     for codes, tokenizers in TOKENIZERS_OF_LANGUAGES.items():
         if code in codes:
-            return next(name for name, module in tokenizers if _is_installed(module))
+            return next(name for name, module in tokenizers if not module or find_spec(module))
     return "13a"
 
 
@@ -103,7 +96,3 @@ def bleu_metric(tokenize: str) -> "sacrebleu.BLEU":
             f"BLEU's tokenizer {tokenize} needs a model, which sacreBLEU could not fetch "
             f"({error}); connect to a network once, or set training.bleu_tokenizer=char"
         ) from error
-
-
-def _is_installed(module: str | None) -> bool:
-    return module is None or importlib.util.find_spec(module) is not None

@@ -14,11 +14,12 @@ import numpy as np
 import tensorflow as tf
 
 from tfformer.config import Config
-from tfformer.data.batches import in_batches, like_length_batches
+from tfformer.data.batches import like_length_batches
 from tfformer.data.encoding import (
     EncodedSentences,
     Sentences,
     encode_truncated,
+    in_batches,
     pad,
     warn_of_truncation,
 )

@@ -207,7 +207,9 @@ def start_decoding(
     max_lengths = length_limits(lengths, max_length, model.dialect)  # (B,)
     capacity: int | tf.Tensor
     if source.shape[1]:
-        capacity = _static_limit(source.shape[1], max_length, model.dialect)
+        with tf.init_scope():  # outside the graph that is being traced
+            width = tf.constant(source.shape[1])
+            capacity = int(length_limits(width, max_length, model.dialect))
         first_capacity = capacity
         rounds = None
     else:
@@ -219,23 +221,13 @@ def start_decoding(
             kept=DecoderState.kept,
         )
     memory = model.encode_and_project(source)
-    cache = _empty_cache(model, tf.size(lengths), beam_size, first_capacity)
+    cache: Cache | BeamCache
+    if beam_size == 1:
+        cache = model.decoder.empty_cache(tf.size(lengths), first_capacity)
+    else:
+        cache = model.decoder.empty_beam_cache(tf.size(lengths), beam_size, first_capacity)
     step_fn = _step_fn(model, beam_size, to_logits or model.logits, first_token)
     return Decoding(step_fn, DecoderState(cache, memory), max_lengths, capacity, rounds)
-
-
-def _static_limit(length: int, max_length: int, dialect: Dialect) -> int:
-    """Return the limit of a source of `length` tokens as a Python int."""
-    with tf.init_scope():  # outside the graph that is being traced
-        return int(length_limits(tf.constant(length), max_length, dialect))
-
-
-def _empty_cache(
-    model: Transformer, sentences: tf.Tensor, beam_size: int, capacity: int | tf.Tensor
-) -> Cache | BeamCache:
-    if beam_size == 1:
-        return model.decoder.empty_cache(sentences, capacity)
-    return model.decoder.empty_beam_cache(sentences, beam_size, capacity)
 
 
 def _step_fn(

@@ -1,12 +1,11 @@
 """Translation and scoring of texts larger than memory, one chunk at a time."""
 
-import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from tfformer.data.batches import by_length, in_batches
-from tfformer.data.encoding import EncodedSentences, truncation_report
+from tfformer.data.batches import by_length
+from tfformer.data.encoding import EncodedSentences, in_batches, truncation_report
 from tfformer.data.sources import SentencePair
 from tfformer.inference.translation import Translation
 from tfformer.inference.translator import ForcedScore, Translator
@@ -17,7 +16,6 @@ PORTION = 128  # sentences of similar length translated together; then `advance`
 GPU_CHUNK = 8_000  # sentences in memory and in a portion, of which a GPU gets full batches
 
 Advance = Callable[[int], None]  # called with the number of sentences done since the last call
-Item = TypeVar("Item")
 
 
 class TranslatedChunk(NamedTuple):
@@ -41,7 +39,7 @@ def translate_stream(
     """
     truncation = _Truncation()
     size, portion_size = (GPU_CHUNK, GPU_CHUNK) if has_gpu() else (CHUNK, PORTION)
-    for chunk in _chunks(sentences, size):
+    for chunk in in_batches(sentences, size):
         sources = translator.encode(chunk)
         truncation.count(sources)
         n_best: list[list[Translation]] = [[] for _ in chunk]
@@ -66,7 +64,7 @@ def score_stream(
     truncated.
     """
     truncation = _Truncation()
-    for chunk in _chunks(pairs):
+    for chunk in in_batches(pairs, CHUNK):
         sources = translator.encode([source for source, _ in chunk])
         targets = translator.encode_targets([target for _, target in chunk])
         truncation.count(sources)
@@ -94,9 +92,3 @@ class _Truncation:
         if self.truncated:
             report = truncation_report(self.truncated, self.sentences, self.max_tokens)
             warnings.warn(report, stacklevel=2)
-
-
-def _chunks(items: Iterable[Item], size: int = CHUNK) -> Iterator[list[Item]]:
-    remaining = iter(items)
-    while chunk := list(itertools.islice(remaining, size)):
-        yield chunk

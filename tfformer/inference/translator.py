@@ -13,12 +13,13 @@ import tensorflow as tf
 
 from tfformer.argument_checks import require_size
 from tfformer.config import Config, DecodingConfig
-from tfformer.data.batches import by_length, in_batches, token_batches
+from tfformer.data.batches import by_length, token_batches
 from tfformer.data.encoding import (
     EncodedSentences,
     Sentences,
     check_pairs,
     encode_truncated,
+    in_batches,
     pad,
     warn_of_truncation,
 )
@@ -438,7 +439,9 @@ class Translator(TextModel):
             log_probs = self._token_log_probs(source, target).numpy()  # (B, T)
             for index, row in zip(indices, log_probs, strict=True):
                 tokens = self.tokenizers.target.pieces(target_ids[index])
-                scores[index] = ForcedScore(tuple(tokens), _checked_finite(row[: len(tokens)]))
+                if not np.isfinite(row[: len(tokens)]).all():
+                    raise ValueError(DAMAGED)
+                scores[index] = ForcedScore(tuple(tokens), row[: len(tokens)])
         return scores
 
     def _in_batches(
@@ -510,9 +513,3 @@ class Translator(TextModel):
 def _ended(sentences: EncodedSentences) -> list[list[int]]:
     """Append the end token to every sentence; a blank sentence remains empty."""
     return [[*ids, END_ID] if ids else [] for ids in sentences.ids]
-
-
-def _checked_finite(log_probs: np.ndarray) -> np.ndarray:
-    if not np.isfinite(log_probs).all():
-        raise ValueError(DAMAGED)
-    return log_probs

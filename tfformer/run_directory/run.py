@@ -365,7 +365,11 @@ class Run:
         """
         history = self.history()
         if not self.resume_state.is_file():
-            self._check_nothing_was_kept()
+            if self.weights.exists() or (self.metrics.exists() and self.metrics.stat().st_size):
+                raise ValueError(
+                    f"{self.resume_state} is missing, though epochs have ended; restore it or "
+                    "start a new run"
+                )
             return history
         variables = _variables(model)
         with self._open_resume_state() as state:
@@ -390,13 +394,6 @@ class Run:
     def _write_text(self, file: Path, content: str) -> None:
         with _explained(file):
             write_text(file, content)
-
-    def _check_nothing_was_kept(self) -> None:
-        if self.weights.exists() or (self.metrics.exists() and self.metrics.stat().st_size):
-            raise ValueError(
-                f"{self.resume_state} is missing, though epochs have ended; restore it or start a "
-                "new run"
-            )
 
     @contextmanager
     def _open_resume_state(self) -> Iterator[np.lib.npyio.NpzFile]:

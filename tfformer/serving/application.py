@@ -45,12 +45,8 @@ def application(
 ) -> FastAPI:
     """Return the application, without a socket.
 
-    Args:
-        models: The models that answer.
-        hosts: Host names, besides IP addresses and localhost, under which browsers may reach this
-            server.
-        keys: API keys; with an empty collection, requests need no key.
-        listening_host: The host that the server listens on.
+    `hosts` are further host names under which browsers may reach this server, besides IP addresses,
+    localhost and `listening_host`. With an empty collection of API keys, requests need no key.
     """
     state = State(models, keys)
     app = FastAPI(

@@ -57,7 +57,10 @@ class ApiKeys:
 
     def check(self, headers: Headers, key: object = None) -> None:
         """Reject a request without a known key in its `Authorization` header or in `key`."""
-        if not self.is_known(str(key or _header_key(headers))):
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if not key and scheme.lower() in SCHEMES:
+            key = given.lstrip(" ")
+        if not self.is_known(str(key or "")):
             raise RequestError("the API key is missing or unknown", 403)
 
 
@@ -69,11 +72,6 @@ def read_keys(path: str | Path | None) -> list[str]:
     if not keys:
         raise ValueError(f"--api-keys {path} contains no key; write one key per line")
     return keys
-
-
-def _header_key(headers: Headers) -> str:
-    scheme, _, key = headers.get("authorization", "").partition(" ")
-    return key.lstrip(" ") if scheme.lower() in SCHEMES else ""
 
 
 class HostGuard:

@@ -40,22 +40,10 @@ def serve(
 ) -> None:
     """Serve run directories or exports until SIGTERM or Ctrl-C, then finish the running requests.
 
-    Args:
-        artifacts: Run directories, exports, or single versions of exports. `en-de=runs/mine` serves
-            it under a name other than the folder's.
-        host: The address to listen on; with `127.0.0.1` the server is reachable only from this
-            machine.
-        port: The port; 0 selects a free port.
-        allowed_hosts: Further host names under which browsers may reach this server, such as a
-            proxy's.
-        api_keys: A file of API keys, one per line; each translation request must send one. Without
-            the file, requests need no key.
-        open_aligner: Returns a word aligner for a run's engine. Alignments place markup, and
-            highlight corresponding words on the page. Exports have no aligner.
-
-    Raises:
-        ValueError: An argument is wrong, or an artifact is damaged.
-        OSError: The port is taken.
+    The arguments are those of `tfformer serve`; port 0 selects a free port. `open_aligner` returns
+    a word aligner for a run's engine: alignments place markup, and highlight corresponding words on
+    the page. ValueError: an argument is wrong, or an artifact is damaged. OSError: the port is
+    taken.
     """
     paths = _named(artifacts)
     keys = read_keys(api_keys)
@@ -83,12 +71,18 @@ def serve(
         uvicorn.Server(config).run([listener])
 
 
-def _named(artifacts: Sequence[str | Path]) -> dict[str, Path]:
-    """Return the paths by the models' names."""
+def _named(places: Sequence[str | Path]) -> dict[str, Path]:
+    """Return the paths by the models' names, which default to the names of the folders."""
     paths: dict[str, Path] = {}
-    for artifact in artifacts:
-        given, path = split_name(str(artifact))
-        name = _checked(given or _folder_name(path))
+    for place in places:
+        given, path = split_name(str(place))
+        folder = path.resolve()
+        name = given or (folder.parent.name if folder.name.isdecimal() else folder.name)
+        if not re.fullmatch(NAME, name) or len(name) > MAX_NAME:
+            raise ValueError(
+                f"the model name {name[:MAX_NAME]!r} must have 1 to {MAX_NAME} characters, without "
+                "slashes and colons"
+            )
         if name in paths:
             raise ValueError(
                 f"two models have the name {name!r}; rename one of them, for example other={path}"
@@ -108,21 +102,6 @@ def split_name(argument: str) -> tuple[str, Path]:
     if not sign or Path(argument).exists():
         return "", Path(argument)
     return name, Path(path)
-
-
-def _checked(name: str) -> str:
-    if re.fullmatch(NAME, name) and len(name) <= MAX_NAME:
-        return name
-    raise ValueError(
-        f"the model name {name[:MAX_NAME]!r} must have 1 to {MAX_NAME} characters, without slashes "
-        "and colons"
-    )
-
-
-def _folder_name(path: Path) -> str:
-    """Return the name of the folder, or of the folder of versions."""
-    path = path.resolve()
-    return path.parent.name if path.name.isdecimal() else path.name
 
 
 def _loaded(name: str, path: Path, open_aligner: OpenAligner) -> ServedModel:

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
@@ -228,22 +228,13 @@ def _lists(outputs: Arrays) -> list[list[str]]:
     """
     if "translation" in outputs:
         return [[_text(one)] for one in outputs["translation"]]
-    rows = zip(outputs["translations"], outputs["scores"], strict=True)
-    return [_distinct(_filled(beam, scores)) for beam, scores in rows]
-
-
-def _filled(beam: np.ndarray, scores: np.ndarray) -> Iterator[str]:
-    """Yield the translations in a beam, skipping empty slots."""
-    for translation, score in zip(beam, scores, strict=True):
-        if score > NO_TRANSLATION / 2:
-            yield _text(translation)
-
-
-def _distinct(texts: Iterable[str]) -> list[str]:
-    distinct: dict[str, str] = {}
-    for text in texts:
-        distinct.setdefault(text.lower(), text)  # casefold would treat Maßen and Massen as equal
-    return list(distinct.values())
+    lists = []
+    for beam, scores in zip(outputs["translations"], outputs["scores"], strict=True):
+        distinct: dict[str, str] = {}
+        for text in map(_text, beam[scores > NO_TRANSLATION / 2]):
+            distinct.setdefault(text.lower(), text)  # casefold would equate Maßen and Massen
+        lists.append(list(distinct.values()))
+    return lists
 
 
 def _text(value: bytes) -> str:

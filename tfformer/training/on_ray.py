@@ -68,14 +68,9 @@ def train_on_ray(
 ) -> dict[str, Any]:
     """Train on a cluster, after a loss from the last checkpoint on; return result.json's content.
 
-    Args:
-        address: As in `ray_cluster.connect`.
-        workers: Number of workers, each with one processor and its share of the cluster's GPUs.
-        config: The recipe; the strategy one_device becomes multi_worker.
-        run_dir: The run directory, on storage that all machines share.
-        resume: Continue the run in `run_dir`.
-        init_from: A run that gives its vocabulary and its best weights.
-        report: Called with a line for each loss.
+    Each worker has one processor and its share of the cluster's GPUs. The recipe's strategy
+    one_device becomes multi_worker. `address` is as in `ray_cluster.connect`; the other arguments
+    are those of `training.train.train`. `report` is called with a line for each loss.
 
     Raises:
         ValueError: The recipe's strategy is mirrored, or the cluster has fewer processors than

@@ -63,7 +63,6 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         return self.scale * self.d_model**-0.5 * tf.minimum(s**-0.5, s * self.warmup_steps**-1.5)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
         return {"d_model": self.d_model, "warmup_steps": self.warmup_steps, "scale": self.scale}
 
     def __repr__(self) -> str:
@@ -108,7 +107,6 @@ class LinearSchedule(keras.optimizers.schedules.LearningRateSchedule):
         return self.peak * tf.minimum(s / self.warmup_steps, tf.maximum(falling, 0.0))
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
         return {
             "peak": self.peak,
             "warmup_steps": self.warmup_steps,

@@ -92,7 +92,8 @@ def train(
             "--resume continues the run with its original starting point; leave out --init-from"
         )
     if config.training.shards > 1 and not has_gpu():
-        _limit_to_one_thread_per_operation()  # one thread per shard
+        with contextlib.suppress(RuntimeError):  # TensorFlow has started its threads
+            tf.config.threading.set_intra_op_parallelism_threads(1)  # one thread per shard
     workers = workers_of(config)
     if not workers.is_chief:
         report = _say_nothing  # the chief prints the same lines
@@ -244,12 +245,6 @@ def _facts(run: Run, config: Config, model: Model, history: History) -> dict[str
         "the weights' digest": state.hexdigest(),
         "epochs": len(history),
     }
-
-
-def _limit_to_one_thread_per_operation() -> None:
-    """Let each operation use one thread, unless TensorFlow has started its threads."""
-    with contextlib.suppress(RuntimeError):  # TensorFlow has started: all shards share its threads
-        tf.config.threading.set_intra_op_parallelism_threads(1)
 
 
 def _warn_if_bleu_is_0(result: dict[str, Any], report: Report) -> None:

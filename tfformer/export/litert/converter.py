@@ -23,16 +23,10 @@ PROGRAM = [sys.executable, "-m", "tfformer.export.litert.converter"]
 def convert(
     save: Callable[[str], None], signatures: Sequence[str], quantize: str, path: Path
 ) -> None:
-    """Write the LiteRT file of a SavedModel.
+    """Write the LiteRT file of a SavedModel with these signatures; ValueError if that fails.
 
-    Args:
-        save: Writes the SavedModel into a folder, while the other process imports TensorFlow.
-        signatures: The names of the SavedModel's signatures.
-        quantize: One of `format.QUANTIZATIONS`.
-        path: The new file.
-
-    Raises:
-        ValueError: The other process failed.
+    `save` writes the SavedModel into a folder, while the other process imports TensorFlow.
+    `quantize` is one of `format.QUANTIZATIONS`.
     """
     path = path.absolute()
     with (
@@ -55,12 +49,6 @@ def convert(
             f"LiteRT's converter failed: {reason(process.returncode, errors)}; free some "
             "memory if it was killed, or export another format"
         )
-
-
-def _main() -> None:
-    arguments = sys.stdin.read()
-    if arguments:  # none if `save` failed
-        _write(*json.loads(arguments))
 
 
 def _write(folder: str, signatures: list[str], quantize: str, path: str) -> None:
@@ -92,4 +80,5 @@ if __name__ == "__main__":
     from tfformer.runtime.tensorflow import import_tensorflow
 
     import_tensorflow()
-    _main()
+    if given := sys.stdin.read():  # empty if `save` failed
+        _write(*json.loads(given))

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfformer.data.piece_tokenizer import AnyTokenizer
+from tfformer.engines.engine import CHARACTERS_PER_TOKEN
 from tfformer.export.parity import Inputs, Outputs, Question, Scored, beam, greedy
 from tfformer.inference.generator import Generator
 from tfformer.inference.graphs import (
@@ -27,8 +28,6 @@ from tfformer.inference.translator import Translator
 from tfformer.model.token_model import ToLogits
 from tfformer.runtime.tracing import traced
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
-
-CHARACTERS_PER_TOKEN = 64  # characters read per token of the limit; a piece has up to 16
 
 TEXT, SOURCE, TARGET = (  # (B,)
     tf.TensorSpec((None,), tf.string, name) for name in ("text", "source", "target")

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
+from tfformer.engines.artifact import SAVED_MODEL
+from tfformer.engines.saved_model import read_signatures
 from tfformer.export.saved_model.signatures import signatures_of
 from tfformer.inference.text_model import TextModel
 from tfformer.model.fast_layers import with_axes
-from tfformer.run_directory import Model, first_line
+from tfformer.run_directory import first_line
 from tfformer.special_ids import END_ID
 
 FIRST_TEXT = b"This is the first request."
@@ -24,8 +25,9 @@ def write(folder: Path, exported: TextModel, dtype: str, with_text: bool) -> Non
     `dtype` is the type of weights and arithmetic. Without text signatures, the SavedModel uses only
     core TensorFlow operations. It raises OSError if the folder cannot be written to.
     """
-    exported = exported.with_model(_cast(exported.model, dtype))
-    model = exported.model
+    model = type(exported.model).from_config(exported.model.get_config() | {"dtype": dtype})
+    model.set_weights(exported.model.get_weights())
+    exported = exported.with_model(model)
     holder = tf.Module()
     holder.weights = [weight.value for weight in model.weights]  # C++ loaders lack Keras' tracking
     # A second copy, as (D, V): every step multiplies by it, and this layout is faster.
@@ -48,33 +50,17 @@ def write(folder: Path, exported: TextModel, dtype: str, with_text: bool) -> Non
         ) from None
 
 
-def _cast(model: Model, dtype: str) -> Model:
-    """Return a copy of the model with weights and arithmetic in `dtype`."""
-    cast = type(model).from_config(model.get_config() | {"dtype": dtype})
-    cast.set_weights(model.get_weights())
-    return cast
-
-
 def signatures(folder: Path) -> dict[str, dict[str, Any]]:
     """Return the inputs and outputs of each signature in a SavedModel; a dynamic axis is None."""
-    graph = saved_model_pb2.SavedModel.FromString(
-        (folder / "saved_model.pb").read_bytes()
-    ).meta_graphs[0]
-    return {
-        name: {"inputs": _tensors(signature.inputs), "outputs": _tensors(signature.outputs)}
-        for name, signature in sorted(graph.signature_def.items())
-        if not name.startswith("__")  # the initialisation
-    }
-
-
-def _tensors(tensors: Mapping[str, meta_graph_pb2.TensorInfo]) -> dict[str, dict[str, Any]]:
-    return {
-        name: {
-            "dtype": tf.as_dtype(tensor.dtype).name,
-            "shape": tf.TensorShape(tensor.tensor_shape).as_list(),
-        }
-        for name, tensor in sorted(tensors.items())
-    }
+    described: dict[str, dict[str, Any]] = {}
+    for name, signature in read_signatures(folder / SAVED_MODEL).items():
+        described[name] = {}
+        for side, tensors in signature._asdict().items():
+            described[name][side] = {
+                tensor: {"dtype": spec.dtype, "shape": list(spec.shape)}
+                for tensor, spec in tensors.items()
+            }
+    return described
 
 
 def _write_warmup(folder: Path) -> None:

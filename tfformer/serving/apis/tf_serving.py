@@ -85,15 +85,14 @@ async def metadata(asked: Asked) -> dict[str, Any]:
 
 
 def _infos(tensors: Mapping[str, TensorSpec]) -> dict[str, Any]:
-    return {name: _info(name, tensor) for name, tensor in tensors.items()}
-
-
-def _info(name: str, tensor: TensorSpec) -> dict[str, Any]:
-    dtype = {"float32": "FLOAT"}.get(tensor.dtype, tensor.dtype.upper())
-    sizes = [-1 if size is None else size for size in tensor.shape]
-    axes = [{"size": str(size), "name": ""} for size in sizes]
-    shape = {"dim": axes, "unknown_rank": False}
-    return {"dtype": f"DT_{dtype}", "tensor_shape": shape, "name": name}
+    infos = {}
+    for name, tensor in tensors.items():
+        dtype = {"float32": "FLOAT"}.get(tensor.dtype, tensor.dtype.upper())
+        sizes = [-1 if size is None else size for size in tensor.shape]
+        axes = [{"size": str(size), "name": ""} for size in sizes]
+        shape = {"dim": axes, "unknown_rank": False}
+        infos[name] = {"dtype": f"DT_{dtype}", "tensor_shape": shape, "name": name}
+    return infos
 
 
 async def predict(request: Request, asked: Asked, state: Served) -> Response:
