@@ -1,8 +1,8 @@
 """BLEU and chrF of translations, computed by sacreBLEU."""
 
+import importlib.util
 import re
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from tfformer.config import Config
@@ -75,7 +75,11 @@ def bleu_tokenizer(config: Config) -> str:
     code = re.split("[-_]", target.lower())[0]
     for codes, tokenizers in TOKENIZERS_OF_LANGUAGES.items():
         if code in codes:
-            return next(name for name, module in tokenizers if not module or find_spec(module))
+            return next(
+                name
+                for name, module in tokenizers
+                if module is None or importlib.util.find_spec(module)
+            )
     return "13a"
 
 
