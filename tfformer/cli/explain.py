@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from tfformer.cli.options import examples, run
 from tfformer.cli.terminal import check_new_file, load_tensorflow
-
-if TYPE_CHECKING:
-    from tfformer.inference.translator import Translator
 
 
 @click.command(
@@ -59,27 +55,21 @@ def attention(run: str, sentence: str, kind: str, word: str | None, output: str)
     check_new_file(output)
     load_tensorflow()
     from tfformer.explain.attention import attention as attention_of
-    from tfformer.explain.pictures import draw_attention
+    from tfformer.explain.influence import Decision, influences
+    from tfformer.explain.pictures import draw_attention, draw_influences
     from tfformer.inference.translator import Translator
     from tfformer.run_directory import Run
 
     opened = Run.open(run)
     translator = Translator.of(opened)
     if kind == "influence":
-        _draw_influences(translator, sentence, word, output)
+        (translation,) = translator.translate([sentence])
+        decision = Decision.of(sentence, translation, word or "")
+        draw_influences(influences(translator, decision), output)
     else:
         maps = attention_of(translator, sentence)
         draw_attention(maps, output, kind, word, opened.languages)
     print(output)
-
-
-def _draw_influences(translator: Translator, sentence: str, words: str | None, output: str) -> None:
-    from tfformer.explain.influence import Decision, influences
-    from tfformer.explain.pictures import draw_influences
-
-    (translation,) = translator.translate([sentence])
-    decision = Decision.of(sentence, translation, words or "")
-    draw_influences(influences(translator, decision), output)
 
 
 @click.command(epilog=examples(["tfformer inspect runs/mine"]))

@@ -46,8 +46,13 @@ def serve(
     directory, a SavedModel or a LiteRT export. With several models, name each: en-de=runs/a
     de-en=models/b.
     """
-    for model in models:
-        _check_folder(model)
+    for model in models:  # each may be NAME=PATH
+        path = Path(model) if Path(model).exists() else Path(model.partition("=")[2] or model)
+        if not path.is_dir():
+            raise FileNotFoundError(
+                f"{path} is neither a run directory nor a SavedModel or LiteRT export; pass one of "
+                "them"
+            )
     from tfformer.serving.server import serve as serve_models
 
     serve_models(
@@ -58,15 +63,6 @@ def serve(
         api_keys=api_keys,
         open_aligner=_opened_aligner,
     )
-
-
-def _check_folder(model: str) -> None:
-    """Raise FileNotFoundError if there is no folder at `model`, which may be NAME=PATH."""
-    path = Path(model) if Path(model).exists() else Path(model.partition("=")[2] or model)
-    if not path.is_dir():
-        raise FileNotFoundError(
-            f"{path} is neither a run directory nor a SavedModel or LiteRT export; pass one of them"
-        )
 
 
 def _opened_aligner(engine: KerasEngine) -> Align:

@@ -110,7 +110,13 @@ def train(
     if not (recipe or init_from):
         raise click.UsageError("Missing argument 'RECIPE'", click.get_current_context())
     file = find_recipe(recipe) if recipe else None
-    config = read_recipe(file, settings, _recipe_of(init_from) if init_from else None)
+    base = None
+    if init_from:
+        load_tensorflow()
+        from tfformer.run_directory import Run
+
+        base = Run.open(init_from).config
+    config = read_recipe(file, settings, base)
     if resume:
         run_folder(run_dir)
     elif config.training.strategy != "multi_worker":  # with several, worker 0 writes the run
@@ -127,13 +133,6 @@ def train(
 
         result = train_here(config, run_dir, resume, init_from)
     print(json.dumps(result))
-
-
-def _recipe_of(run: str) -> "Config":
-    load_tensorflow()
-    from tfformer.run_directory import Run
-
-    return Run.open(run).config
 
 
 def _check_texts(config: "Config") -> None:

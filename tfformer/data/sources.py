@@ -32,7 +32,7 @@ def read_pairs(
     languages: tuple[str, str] | None = None,
     split: str = "train",
 ) -> Iterator[SentencePair]:
-    """Read the sentence pairs of a data source.
+    """Yield the sentence pairs (source, target) of a data source.
 
     A data source has one of four forms:
 
@@ -44,15 +44,9 @@ def read_pairs(
     A `*` in a file name matches any number of parts: `[part-*.en.gz, part-*.de.gz]`. A list of such
     sources, or of `{text: source, weight: number}`, is read in order.
 
-    Args:
-        source: The data source.
-        folder: The folder that relative paths start from.
-        languages: The keys of source and target in TensorFlow Datasets; by default those that the
-            data set declares.
-        split: The split for a `tfds:NAME` without `@SPLIT`.
-
-    Yields:
-        (source, target).
+    Relative paths start from `folder`. `languages` are the keys of source and target in TensorFlow
+    Datasets, by default those that the data set declares; `split` applies to a `tfds:NAME` without
+    `@SPLIT`.
 
     Raises:
         FileNotFoundError: A file does not exist.
@@ -264,7 +258,13 @@ def _tfds_rows(
     name, _, named_split = name.partition("@")
     tfds, builder = _tfds_builder(name)
     keys = _tfds_languages(builder.info, languages, sides)
-    _prepare(name, builder)
+    try:
+        builder.download_and_prepare()  # unless the data set is already here
+    except Exception as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise OSError(
+            f"TFDS cannot fetch {name!r} ({reason}); check network and disk, and try again"
+        ) from error
     try:
         dataset = builder.as_dataset(split=named_split or split)
     except ValueError as error:
@@ -295,17 +295,6 @@ def _tfds_builder(name: str) -> tuple[ModuleType, Any]:
         raise ValueError(
             f"TensorFlow Datasets has no data set {name!r}; choose one from "
             "https://www.tensorflow.org/datasets/catalog"
-        ) from error
-
-
-def _prepare(name: str, builder: Any) -> None:
-    """Download the data set unless it is already here, and translate TFDS's errors."""
-    try:
-        builder.download_and_prepare()
-    except Exception as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise OSError(
-            f"TFDS cannot fetch {name!r} ({reason}); check network and disk, and try again"
         ) from error
 
 

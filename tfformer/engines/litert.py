@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
+from tfformer.data.encoding import in_batches
 from tfformer.engines.artifact import open_export
 from tfformer.engines.engine import NO_TRANSLATION, Engine
 from tfformer.inference.translation import Translation
@@ -66,7 +67,8 @@ class LitertEngine(Engine):
             )
         rows = self._encoded(sentences)
         order = sorted(range(len(rows)), key=lambda number: len(rows[number]))
-        batches = list(_batches(order, self._count))
+        size = min(SENTENCES, math.ceil(len(rows) / self._count)) or 1
+        batches = list(in_batches(order, size))
         signature = BEAM_IDS if beam_size > 1 else GREEDY_IDS
         results = self._threads.map(
             lambda batch: self._translations([rows[number] for number in batch], signature), batches
@@ -153,13 +155,6 @@ class IdSearch:
         }
         width = min(width for width in names if width > most)
         return width, names[width]
-
-
-def _batches(numbers: Sequence[int], count: int) -> Iterator[Sequence[int]]:
-    """Divide the numbers into parts of similar size, about one or more per interpreter."""
-    size = min(SENTENCES, math.ceil(len(numbers) / count))
-    for start in range(0, len(numbers), size):
-        yield numbers[start : start + size]
 
 
 def _lengthened(ids: np.ndarray, length: int) -> np.ndarray:

@@ -189,41 +189,24 @@ def _attentions_of_batch(
     sources: Sequence[list[int]],
     targets: Sequence[list[int]],
     weights: Weights,
-) -> list[Attention]:
+) -> Iterator[Attention]:
+    """Yield the weights of each sentence with its tokens, including `</s>`, without padding."""
     sources = [[*ids, END_ID] for ids in sources]
     targets = [[START_ID, *ids] for ids in targets]
     source = tf.ragged.constant(sources, tf.int32).to_tensor(PAD_ID)
     target = tf.ragged.constant(targets, tf.int32).to_tensor(PAD_ID)
     computed = (tf.cast(tensor, tf.float32).numpy() for tensor in weights(source, target))
-    return [
-        _labelled(
-            (*translator.tokenizers.source.pieces(source_ids[:-1]), END),
-            tuple(translator.tokenizers.target.pieces(target_ids[1:])),
-            *sentence_weights,
+    for source_ids, target_ids, *of_sentence in zip(sources, targets, *computed, strict=True):
+        words = (*translator.tokenizers.source.pieces(source_ids[:-1]), END)
+        target_words = translator.tokenizers.target.pieces(target_ids[1:])
+        read, written = (START, *target_words), (*target_words, END)
+        s, t = len(words), len(read)
+        encoder, decoder, cross = of_sentence
+        yield Attention(
+            AttentionMaps("encoder", words, words, encoder[:, :, :s, :s]),
+            AttentionMaps("decoder", read, read, decoder[:, :, :t, :t]),
+            AttentionMaps("cross", written, words, cross[:, :, :t, :s]),
         )
-        for source_ids, target_ids, *sentence_weights in zip(
-            sources, targets, *computed, strict=True
-        )
-    ]
-
-
-def _labelled(
-    source: tuple[str, ...],
-    target: tuple[str, ...],
-    encoder: np.ndarray,
-    decoder: np.ndarray,
-    cross: np.ndarray,
-) -> Attention:
-    """Label one sentence's weights with its tokens, including `</s>`, and remove the padding."""
-    read = (START, *target)
-    written = (*target, END)
-    s = len(source)
-    t = len(read)
-    return Attention(
-        AttentionMaps("encoder", source, source, encoder[:, :, :s, :s]),
-        AttentionMaps("decoder", read, read, decoder[:, :, :t, :t]),
-        AttentionMaps("cross", written, source, cross[:, :, :t, :s]),
-    )
 
 
 def _check_not_blank(sentences: EncodedSentences) -> None:

@@ -74,7 +74,9 @@ class ShardedModel(keras.Model):
                 the shape of the labels.
         """
         x, labels, weights = _checked(data)
-        first, count = self._first_shard_and_count()
+        first, count = 0, self.shards  # this process's first shard, and the number of all shards
+        if self.workers is not None:
+            first, count = self.workers.number * self.shards, self.workers.count * self.shards
         if count == 1 and not self._loss_is_mean_by(weights):
             return super().train_step(data)
         if weights is None:
@@ -105,12 +107,6 @@ class ShardedModel(keras.Model):
         total = tf.reduce_sum(tf.cast(weights, tf.float32))
         self._loss_tracker.update_state(loss, sample_weight=total)
         return self.compute_metrics(x, labels, predicted, weights)
-
-    def _first_shard_and_count(self) -> tuple[int, int]:
-        """Return this process's first shard and the number of all shards."""
-        if self.workers is None:
-            return 0, self.shards
-        return self.workers.number * self.shards, self.workers.count * self.shards
 
     def _loss_is_mean_by(self, weights: tf.Tensor | None) -> bool:
         """Return whether to average losses by the sums of the sample weights.

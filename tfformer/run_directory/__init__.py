@@ -14,29 +14,13 @@ tensorboard/        the same figures and sample texts for TensorBoard
 .lock               locked during training; harmless if no process has locked it
 """
 
-from tfformer.data.tokenizer_pair import Tokenizers
-from tfformer.run_directory.locks import locked_for_new_run, locked_for_resume
-from tfformer.run_directory.model_kinds import (
-    MODEL_KINDS,
-    Model,
-    ModelKind,
-    new_model,
-    settings_of,
-)
-from tfformer.run_directory.run import Run, SavesWeights, first_line
-from tfformer.storage.run_folders import check_free
-
-__all__ = [
-    "MODEL_KINDS",
-    "Model",
-    "ModelKind",
-    "Run",
-    "SavesWeights",
-    "Tokenizers",
-    "check_free",
-    "first_line",
-    "locked_for_new_run",
-    "locked_for_resume",
-    "new_model",
-    "settings_of",
-]
+from tfformer.data.tokenizer_pair import Tokenizers as Tokenizers
+from tfformer.run_directory.locks import locked_for_new_run as locked_for_new_run
+from tfformer.run_directory.locks import locked_for_resume as locked_for_resume
+from tfformer.run_directory.model_kinds import MODEL_KINDS as MODEL_KINDS
+from tfformer.run_directory.model_kinds import Model as Model
+from tfformer.run_directory.model_kinds import new_model as new_model
+from tfformer.run_directory.model_kinds import settings_of as settings_of
+from tfformer.run_directory.run import Run as Run
+from tfformer.run_directory.run import first_line as first_line
+from tfformer.storage.run_folders import check_free as check_free

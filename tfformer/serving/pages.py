@@ -7,6 +7,7 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import HTMLResponse
 
+from tfformer.engines.engine import BEAM
 from tfformer.html_page import fill_page
 from tfformer.serving.apis.fields import Served
 from tfformer.serving.errors import RequestError
@@ -16,7 +17,6 @@ from tfformer.serving.served_models import ServedModel
 
 TRANSLATE_PAGE = Path(__file__).with_name("serve.html")
 DOCS_PAGE = Path(__file__).with_name("docs.html")
-PAGE_SIGNATURE = "translate_beam"
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
@@ -24,10 +24,10 @@ router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 @router.get("/")
 async def page(state: Served) -> HTMLResponse:
     """Return the translation page."""
-    known = [one for one in state.models if PAGE_SIGNATURE in one.newest.signatures]
+    known = [one for one in state.models if BEAM in one.newest.signatures]
     if not known:
         raise RequestError(
-            f"{', '.join(state.models.names)} has no signature {PAGE_SIGNATURE}, which the page "
+            f"{', '.join(state.models.names)} has no signature {BEAM}, which the page "
             "needs; use the REST API",
             404,
         )

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tfformer.engines import Engine, Signature, open_engine
+from tfformer.engines.artifact import SAVED_MODEL
 from tfformer.serving.errors import RequestError, check_name
 from tfformer.storage.run_folders import MANIFEST, is_run
 from tfformer.text import Align
 
-DEFAULT_SIGNATURE = "serving_default"
 NEWEST = 2  # number of versions to serve: the current version and its successor
 WATCH_SECONDS = 2  # between checks for new versions
-SAVED_MODEL = "saved_model.pb"  # marks a folder without a manifest as an export
 
 
 class ServedModel:

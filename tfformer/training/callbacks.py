@@ -181,9 +181,7 @@ class Validation(keras.callbacks.Callback):
         is_last = self.model.stop_training or epoch + 1 == settings.epochs
         if (epoch + 1) % settings.validate_every and not is_last:
             return
-        # The weights, or their moving average.
-        self.snapshot.set_weights(self.model.get_weights())
-        self.model.optimizer.finalize_variable_values(self.snapshot.trainable_variables)
+        self._take_snapshot()
         logs |= self._figures(epoch)
         if self.best == NOT_VALIDATED:
             self._compare_with_frequencies(logs["val_loss"])
@@ -203,6 +201,11 @@ class Validation(keras.callbacks.Callback):
                 f"val_loss {loss:.3f} is no better than predicting tokens by frequency alone "
                 f"({least:.3f}): if it does not fall soon, try the settings in docs/data.md"
             )
+
+    def _take_snapshot(self) -> None:
+        """Copy the weights, or their moving average, into the second model."""
+        self.snapshot.set_weights(self.model.get_weights())
+        self.model.optimizer.finalize_variable_values(self.snapshot.trainable_variables)
 
     def _figures(self, epoch: int) -> dict[str, float]:
         loss = self.snapshot.evaluate(

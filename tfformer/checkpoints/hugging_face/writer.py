@@ -211,29 +211,32 @@ def _config(foreign: Foreign, config: Config) -> dict[str, Any]:
     return _stating_dtype(first | values, foreign)
 
 
+def _search(foreign: Foreign, config: Config) -> dict[str, Any]:
+    """Return the settings of a run's search in generation_config.json, except forbidden words."""
+    rules = config.model.dialect.rules
+    return {
+        "num_beams": config.decoding.beam_size,
+        "length_penalty": config.decoding.length_penalty,
+        "early_stopping": config.model.dialect.early_stopping,
+        "decoder_start_token_id": special_ids(foreign.target)["start"],
+        "repetition_penalty": rules.repetition_penalty,
+        "no_repeat_ngram_size": rules.no_repeat_ngram_size,
+        "min_new_tokens": rules.min_length,
+    }
+
+
 def _changed_search(first: dict[str, Any], foreign: Foreign, config: Config) -> dict[str, Any]:
     """Return generation_config.json, updated where the run's search has changed."""
-    start = special_ids(foreign.target)["start"]
-    rules = config.model.dialect.rules
+    values = _search(foreign, config) | {"bad_words_ids": _forbidden(first, foreign, config)}
     usual = {  # Transformers' default; config.json then contains the start token
         "num_beams": 1,
         "length_penalty": 1.0,
         "early_stopping": False,
         "bad_words_ids": None,
-        "decoder_start_token_id": start,
+        "decoder_start_token_id": values["decoder_start_token_id"],
         "repetition_penalty": 1.0,
         "no_repeat_ngram_size": 0,
         "min_new_tokens": max((first.get("min_length") or 0) - 1, 0),  # includes the start token
-    }
-    values = {
-        "num_beams": config.decoding.beam_size,
-        "length_penalty": config.decoding.length_penalty,
-        "early_stopping": config.model.dialect.early_stopping,
-        "bad_words_ids": _forbidden(first, foreign, config),
-        "decoder_start_token_id": start,
-        "repetition_penalty": rules.repetition_penalty,
-        "no_repeat_ngram_size": rules.no_repeat_ngram_size,
-        "min_new_tokens": rules.min_length,
     }
     return first | {name: value for name, value in values.items() if value != (usual | first)[name]}
 
@@ -269,22 +272,15 @@ def _generation(foreign: Foreign, config: Config) -> dict[str, Any]:
     silent = ["pad", "start", *([] if config.model.dialect.allow_unknown else ["unknown"])]
     rules = config.model.dialect.rules
     never = sorted({number for name in silent if (number := ids[name]) is not None})
-    return {
-        "num_beams": config.decoding.beam_size,
-        "length_penalty": config.decoding.length_penalty,
-        "early_stopping": config.model.dialect.early_stopping,
+    return _search(foreign, config) | {
         "max_length": config.data.max_length,
         "bad_words_ids": [
             *([number] for number in never if number != ids["end"]),
             *_bad_words(foreign, config),
         ],
-        "repetition_penalty": rules.repetition_penalty,
-        "no_repeat_ngram_size": rules.no_repeat_ngram_size,
-        "min_new_tokens": rules.min_length,
         "forced_eos_token_id": ids["end"],
         "eos_token_id": ids["end"],
         "pad_token_id": ids["pad"],
-        "decoder_start_token_id": ids["start"],
         "renormalize_logits": rules == Rules() or rules.beam_scores != "log_probs",
     }
 

@@ -12,7 +12,7 @@ from tfformer.engines.saved_model import read_signatures
 from tfformer.export.saved_model.signatures import signatures_of
 from tfformer.inference.text_model import TextModel
 from tfformer.model.fast_layers import with_axes
-from tfformer.run_directory import first_line
+from tfformer.run_directory import Model, first_line
 from tfformer.special_ids import END_ID
 
 FIRST_TEXT = b"This is the first request."
@@ -25,9 +25,8 @@ def write(folder: Path, exported: TextModel, dtype: str, with_text: bool) -> Non
     `dtype` is the type of weights and arithmetic. Without text signatures, the SavedModel uses only
     core TensorFlow operations. It raises OSError if the folder cannot be written to.
     """
-    model = type(exported.model).from_config(exported.model.get_config() | {"dtype": dtype})
-    model.set_weights(exported.model.get_weights())
-    exported = exported.with_model(model)
+    exported = exported.with_model(_cast(exported.model, dtype))
+    model = exported.model
     holder = tf.Module()
     holder.weights = [weight.value for weight in model.weights]  # C++ loaders lack Keras' tracking
     # A second copy, as (D, V): every step multiplies by it, and this layout is faster.
@@ -48,6 +47,13 @@ def write(folder: Path, exported: TextModel, dtype: str, with_text: bool) -> Non
         raise OSError(
             f"{folder.parent} cannot be written to ({first_line(error)}); free some space"
         ) from None
+
+
+def _cast(model: Model, dtype: str) -> Model:
+    """Return a copy of the model with weights and arithmetic in `dtype`."""
+    cast = type(model).from_config(model.get_config() | {"dtype": dtype})
+    cast.set_weights(model.get_weights())
+    return cast
 
 
 def signatures(folder: Path) -> dict[str, dict[str, Any]]:

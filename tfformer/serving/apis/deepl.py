@@ -1,7 +1,6 @@
 """DeepL's API, version 2."""
 
 import re
-from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
@@ -166,13 +165,9 @@ async def languages(fields: Annotated[Listed, fields_of(Listed)], state: Served)
         ]
     return [
         Language(language=code.upper(), name=language_name(code), supports_formality=False)
-        for code in with_variants(state.directions.target_languages)
+        for known in state.directions.target_languages
+        for code in VARIANTS.get(known, (known,))
     ]
-
-
-def with_variants(codes: Iterable[str]) -> list[str]:
-    """Return target languages as DeepL names them: English is en-US and en-GB."""
-    return [one for code in codes for one in VARIANTS.get(code, (code,))]
 
 
 @router.get(

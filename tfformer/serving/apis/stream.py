@@ -63,7 +63,7 @@ class Events(Response):
     media_type = "text/event-stream"
 
     def __init__(self, events: AsyncIterator[tuple[str, object]], status_code: int = 200) -> None:
-        super().__init__(status_code=status_code)
+        super().__init__(status_code=status_code)  # FastAPI reads the argument's default
         del self.headers["content-length"]
         self.headers["Cache-Control"] = "no-store"
         self.headers["X-Accel-Buffering"] = "no"  # for nginx: send each event at once

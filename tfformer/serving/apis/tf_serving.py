@@ -11,11 +11,11 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field
 
 from tfformer.engines import Signature, TensorSpec
-from tfformer.engines.engine import Arrays
+from tfformer.engines.engine import GREEDY, Arrays
 from tfformer.serving.apis.fields import Served, read_body, read_object
 from tfformer.serving.errors import Error, RequestError, check_name
 from tfformer.serving.request_queue import MAX_SENTENCES
-from tfformer.serving.served_models import DEFAULT_SIGNATURE, ServedModel, signature_of
+from tfformer.serving.served_models import ServedModel, signature_of
 
 Read = Callable[[list[Any]], np.ndarray]  # the innermost lists of a request -> an array of rank 1
 
@@ -33,7 +33,7 @@ class Predict(BaseModel):
     """Rows or columns of the inputs of a signature: either `instances` or `inputs`."""
 
     signature_name: str = Field(
-        DEFAULT_SIGNATURE, description="serving_default is greedy, translate_beam is beam search."
+        GREEDY, description="serving_default is greedy, translate_beam is beam search."
     )
     instances: list[Any] = Field(
         description="The rows.", examples=[["The animal is tired."]], max_length=MAX_SENTENCES
@@ -141,10 +141,10 @@ _add_routes()
 
 def signature_name(request: dict[str, Any]) -> str:
     """Return the signature that a request asks for; RequestError if it is not a string."""
-    name = request.get("signature_name", DEFAULT_SIGNATURE)
+    name = request.get("signature_name", GREEDY)
     if not isinstance(name, str):
         raise RequestError(f"signature_name must be a string; it is {reprlib.repr(name)}")
-    return name or DEFAULT_SIGNATURE
+    return name or GREEDY
 
 
 def read_inputs(request: dict[str, Any], signature: Signature) -> Arrays:
