@@ -97,18 +97,6 @@ def on_a_terminal(*words: str):
         os.close(keyboard)
 
 
-@pytest.mark.parametrize("end", [b"\n", b"\x04"], ids=["empty line", "Ctrl-D"])
-def test_typing_on_a_terminal_ends(end):
-    program = "from tfformer.cli.terminal import typed_lines; print([*typed_lines()])"
-    with on_a_terminal("-c", program) as (process, keyboard):
-        read_until(keyboard, b"> ")
-        os.write(keyboard, b"one\n")
-        read_until(keyboard, b"> ")
-        os.write(keyboard, end)
-        assert read_until(keyboard, b"]\r\n").endswith(b"['one']\r\n")
-        assert process.wait(30) == 0
-
-
 @pytest.mark.slow
 def test_translate_answers_line_by_line_on_a_terminal(tiny_run, translator):
     sentences = ["The animal is tired.", "The man sleeps."]

@@ -81,12 +81,6 @@ def test_a_tokenizer_of_another_size_is_refused():
         Translator(untrained_transformer(), tokenizer)
 
 
-def test_an_unknown_format_is_refused(tmp_path):
-    translator = Translator(untrained_transformer(), letters_tokenizer())
-    with pytest.raises(ValueError, match="format='onnx' is not known; choose one of saved_model"):
-        translator.export(tmp_path, format="onnx")
-
-
 def test_a_keras_model_is_exported(tmp_path):
     pytest.importorskip("ctranslate2")
     translator = Translator(untrained_transformer(), letters_tokenizer(), max_length=9)

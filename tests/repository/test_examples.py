@@ -71,19 +71,6 @@ def phrasebook_lm() -> ModuleType:
     return module
 
 
-def test_the_n_gram_model_counts_contexts_to_the_end_token(phrasebook_lm):
-    """Computed by hand, after training on one piece and the end.
-
-    Each of the two is one of two tokens seen. For each length of the context, 1/4 comes from the
-    count and 3/4 from the shorter context, for both tokens.
-    """
-    rows = [["<s>"] * 4 + ["a", "</s>"]]
-    p = 1 / 2
-    for _ in range(4):
-        p = 1 / 4 + 3 / 4 * p
-    assert phrasebook_lm.n_gram_bits(rows, rows * 3) == pytest.approx(-3 * 2 * np.log2(p))
-
-
 def test_the_n_grams_that_are_left_out_change_no_probability(phrasebook_lm):
     """Compared with NLTK's model of all n-grams, on other rows than those measured."""
     from nltk.lm import KneserNeyInterpolated

@@ -110,14 +110,6 @@ def test_the_formula_counts_the_parameters_that_keras_counts(vocabulary, archite
         assert MODEL_KINDS[architecture].parameters(model, sides) == expected
 
 
-def test_saved_weights_come_back_bit_for_bit(copy):
-    run = Run.open(copy)
-    model = new_model(run.config.model, run.tokenizers)
-    run.save_weights(model)
-    for saved, loaded in zip(model.weights, Run.open(copy).load_model().weights, strict=True):
-        np.testing.assert_array_equal(saved.numpy(), loaded.numpy())
-
-
 def test_every_flipped_bit_of_the_weights_is_refused_before_they_are_parsed(copy, monkeypatch):
     """Also bits of padding and of the last line."""
     draw, run = random.Random(1), Run.open(copy)
@@ -309,13 +301,6 @@ def test_a_second_training_of_a_run_is_refused(copy):
         locked_for_resume(copy).__enter__()
     with locked_for_resume(copy):
         pass
-
-
-def test_a_second_training_of_a_new_folder_is_refused(tmp_path):
-    first, second = locked_for_new_run(tmp_path / "run"), locked_for_new_run(tmp_path / "run")
-    message = "is being written by another training run; wait"
-    with first, pytest.raises(BlockingIOError, match=message):
-        second.__enter__()
 
 
 def test_a_training_that_fails_before_it_has_begun_leaves_nothing(tmp_path, vocabulary):
