@@ -260,6 +260,7 @@ def test_each_cue_that_had_words_has_words_and_its_tag(answer):
     ("language", "marked"),
     [
         ("en", "Use .NET now.|All .TXT files.|Use .docx and ASP.NET.|Rename .HTM to .HTML files."),
+        ("en", "(Mr. A is here.)|So.|[Is it, then?]|Never.|(Mr.) B (as he says.) Is here."),
         ("en", "See vol. 3 and fig. 4.|See Fig. 3, Eq. 4 and Thm. 5.|About approx. 5 people."),
         ("ja", "5時です。|3時です。|「はい。」、と言った。|「はい。」|3時です。"),
         ("zh", "2019年。|2020年。|他说：“来吧。”，然后走了。|好！|3个？"),

@@ -36,6 +36,7 @@ TAIL = (
 QUOTES = "–—…“”„‘’«»"  # never part of an address without a scheme
 NEAR = rf"[^\s<>\"'{STOPS}{UNSPACED}{QUOTES}]"
 NEAR_TAIL = rf"(?>{GROUP}|{NEAR})*(?:{GROUP}|(?={LETTER}|[/=&#-]){NEAR})"
+PORT = rf":\d{{2,5}}{END}"
 DOTTED = rf"(?:{NAME})+(?:\.(?:{NAME})+)"
 FOLDER = rf"/(?:\.{{1,2}}(?=/)|\.?(?:{NAME})+(?:\.(?:{NAME})+)*)"  # without a full stop after it
 PART = rf"(?:{NAME}|[$~])+"  # a part of a Windows path
@@ -81,16 +82,7 @@ SIGNS = (  # words that do not begin with a letter
     Rule(
         "placeholder in braces",  # one or two words, after up to three that end in commas
         r"[#$%]?\{ ?(?:[^{}\s]{1,60}, ){0,3}[^{}\s]{1,60}(?: [^{}\s]{1,60})? ?\}|\{\}",
-        [
-            "{}",
-            "{name}",
-            "{ name }",
-            "{first name}",
-            "{count, number}",
-            "${HOME}",
-            "#{x}",
-            "%{name}",
-        ],
+        ["{}", "{ name }", "{first name}", "{count, number}", "${HOME}", "#{x}", "%{name}"],
         ["{so ist es} and { so ist es auch }"],
     ),
     Rule(
@@ -132,17 +124,10 @@ SIGNS = (  # words that do not begin with a letter
 WORDS = (  # not after a letter
     Rule(
         "host and page",
-        rf"(?<!/)(?:localhost|(?:(?:{NAME})+\.)+[a-z]{{2,24}})"
-        rf"(?::\d{{2,5}}{END}(?:/(?:{NEAR_TAIL})?)?|/(?:{NEAR_TAIL})?)",
-        [
-            "sub.example.co.uk/path",
-            "x.org/",
-            "localhost:8080",
-            "localhost:8080/a?b=1",
-            "x.org:443/",
-        ],
+        rf"(?:[wW]{{3}}\.{DOTTED}+|(?<!/)(?:localhost|(?:(?:{NAME})+\.)+[a-z]{{2,24}})(?={PORT}|/))"
+        rf"(?:{PORT})?(?:/(?:{NEAR_TAIL})?)?",
+        ["www.x.org", "WWW.X.ORG/a", "a.co.uk/path", "x.org/", "localhost:80", "x.org:443/a?b=1"],
     ),
-    Rule("site", rf"[wW]{{3}}\.{DOTTED}+(?:/(?:{TAIL})?)?", ["www.x.org", "WWW.X.ORG/a"]),
     Rule(
         "e-mail",
         rf"(?<!\+)(?:{LETTER}|[.+-]){{1,64}}+(?:'(?<=\b[oO]')(?:{LETTER}|[.+-]){{1,64}})?"
@@ -164,14 +149,12 @@ WORDS = (  # not after a letter
         [r"C:\Users\x\file.txt", "C:/a/b"],
     ),
     Rule(
-        "version",
+        "version or address of a computer",
         rf"v\d+(?:\.\d+)+(?:[-+](?:{LETTER}|\.)*{LETTER})?{END}"
-        rf"|\d+\.\d+\.\d(?:-?(?:a|b|rc|alpha|beta)\d*)?(?![.,]?{LETTER})",
-        ["v1.2.3", "v1.2.3-rc.1", "2.0.1", "3.11.2"],
+        rf"|\d+\.\d+\.\d(?:-?(?:a|b|rc|alpha|beta)\d*)?(?![.,]?{LETTER})"
+        rf"|\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?:/\d\d?)?{END}",
+        ["v1.2.3", "v1.2.3-rc.1", "2.0.1", "3.11.2", "192.168.0.1"],
         ["Am 14.03.2026 sind es 1.234.567.", "Vega, versions, v. Bismarck"],
-    ),
-    Rule(
-        "address of a computer", rf"\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?:/\d\d?)?{END}", ["192.168.0.1"]
     ),
     Rule(
         "identifier",

@@ -28,6 +28,12 @@ WEAK_STOP = re.compile(r"[,，、،)\]»”–]$")
 STOP = re.compile(r"[.!?…‼⁉:;。！？।]")
 # Sentence ends that sentencex does not find: before a digit, in Khmer and in Tibetan.
 MORE_ENDS = re.compile(r"[。！？｡][\"'”’»」』）)]*(?=\d)|[\u17d4\u17d5\u0f0d\u0f0e]+[ \xa0]*(?=\S)")
+# A sentence in brackets, at the beginning of a line or behind another sentence.
+BRACKETED = re.compile(
+    r"(^[^\w\n]*?|[.!?…][\"'”’»)\]]*\s+)[(\[](?=[^\s()\[\]]+\s)([^()\[\]\n]{1,500}[.!?…])[)\]]"
+    r"(?=\s+[^\sa-z])",
+    re.MULTILINE,
+)
 NO_BEGINNING = re.compile(r"[,;:、，；：。．！？）)」』”’]")  # UAX 29, SB8a
 # Abbreviations and ordinals whose full stop does not end a sentence, depending on what follows.
 BEFORE_NUMBER = re.compile(
@@ -100,7 +106,7 @@ def segments(
     check_unicode(text)
     if whole is None:
         whole = [match.span() for match in protected_words().finditer(text)]
-    masked = _without_stops(text, whole)
+    masked = BRACKETED.sub(r"\1“\2”", _without_stops(text, whole))  # as sentencex knows quotes
     start = 0
     for line in LINE.findall(masked):
         first = _marker_end(line)
