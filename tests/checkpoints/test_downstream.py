@@ -104,14 +104,6 @@ def test_marians_limit_of_a_length_goes_into_every_export(marian_model, tmp_path
 
 
 @pytest.mark.nightly
-def test_a_multilingual_run_has_its_languages_on_a_device(imported, loaded, tmp_path):
-    run, texts = imported("M2M"), [*answers("M2M").texts["sentences"][:6], ""]
-    phone = export_to_litert(run, tmp_path / "phone", max_length=48, samples=texts)
-    with open_engine(phone) as engine:
-        assert engine.translate(texts) == loaded("M2M").translate(texts, beam_size=1)
-
-
-@pytest.mark.nightly
 def test_another_pair_of_languages_goes_into_every_export(imported, tmp_path):
     run, pair = imported("M2M"), {"source_language": "fr", "target_language": "en"}
     translator = Translator.load(run, **pair)

@@ -14,7 +14,6 @@ from support.light_install import light
 from support.numpy_layers import log_softmax
 
 from tfformer import Transformer
-from tfformer.cli.main import main
 from tfformer.data.sources import read_pairs
 from tfformer.export import ctranslate2 as writer
 from tfformer.export.pipeline import export_model
@@ -129,26 +128,6 @@ def test_manifest_and_files(version):
     assert {"model.bin", "config.json", "shared_vocabulary.json", "tokenizer.model"} <= set(
         manifest["files"]
     )
-
-
-def test_the_command_line_writes_the_next_version(tiny_run, tmp_path, capsys):
-    (tmp_path / "models" / "1").mkdir(parents=True)
-    samples = tmp_path / "samples.txt"
-    samples.write_text("\n".join(["", *SENTENCES[:5]]) + "\n")
-    arguments = [
-        "--format",
-        "ctranslate2",
-        "--output",
-        str(tmp_path / "models"),
-        "--samples",
-        str(samples),
-    ]
-    assert main(["export", str(tiny_run), *arguments]) == 0
-    *lines, last = capsys.readouterr().out.splitlines()
-    assert lines == [
-        f"{name}: 6 of 6 samples gave the same output as the run" for name in ("greedy", "beam")
-    ]
-    assert last == str(tmp_path / "models" / "2")
 
 
 def test_other_weights_are_not_kept(tiny_run, tmp_path, monkeypatch):
