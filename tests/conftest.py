@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from support.night import leave_graphs_as_traced
 
 # In CI, Hypothesis tests use the same examples each time; scripts/nightly.sh draws many more.
 patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # on busy machines
@@ -51,16 +52,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Make TensorFlow run each graph without optimising it first.
-
-    A training of a few steps then takes a quarter less processor time. Command lines and exports in
-    other processes are optimised, and so are all nightly tests.
-    """
-    is_night = os.environ.get("HYPOTHESIS_PROFILE") == "nightly" or "FAULTS_TABLE" in os.environ
-    if "tensorflow" in sys.modules and not is_night:
-        import tensorflow as tf
-
-        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+    if "tensorflow" in sys.modules:
+        leave_graphs_as_traced()
 
 
 @pytest.fixture(scope="session")
@@ -192,17 +185,10 @@ def dynamic_litert(made_once, tiny_run) -> Path:
 
 @pytest.fixture(scope="session")
 def static_litert(made_once, tiny_run) -> Path:
-    """The tiny run as a LiteRT file with fixed shapes and a beam search."""
+    """The tiny run as a LiteRT file with fixed shapes and only greedy search."""
     from support.litert_samples import SENTENCES
 
-    options = {"static": True, "beam_size": 3, "samples": SENTENCES}
-    return exported_to_litert(made_once, tiny_run, "static", **options)
-
-
-@pytest.fixture(scope="session")
-def greedy_litert(made_once, tiny_run) -> Path:
-    """The tiny run as a LiteRT file with dynamic shapes and only greedy search."""
-    return exported_to_litert(made_once, tiny_run, "greedy")
+    return exported_to_litert(made_once, tiny_run, "static", static=True, samples=SENTENCES)
 
 
 @pytest.fixture(scope="session")

@@ -172,6 +172,7 @@ def tuned(run, folder, steps, **data):
     config["data"] |= data
     config["training"] |= {
         "epochs": 2,
+        "validate_every": 2,
         "schedule": "inverse_sqrt",
         "learning_rate": 0.01,
         "warmup_steps": 1,

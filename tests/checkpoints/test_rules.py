@@ -5,6 +5,7 @@ import json
 import pytest
 import tensorflow as tf
 from support.marian_checkpoints import FIXTURES, answers, checkpoint, each, edit_json, languages
+from support.night import sampled
 
 from tfformer.checkpoints.import_model import import_model
 from tfformer.checkpoints.tensor_files import read_safetensors
@@ -16,14 +17,8 @@ from tfformer.special_ids import PAD_ID, START_ID
 
 ANSWERS = json.loads((FIXTURES / "rules.json").read_text(encoding="utf-8"))
 CASES = [(name, number) for name, cases in ANSWERS.items() for number in range(len(cases))]
-BY_DAY = [
-    ("B", 1),
-    ("A", 3),
-    ("M2M", 5),
-    ("A", 6),
-    ("B", 7),
-    ("M2M", 8),
-]  # n-grams, penalty, length, words
+ENGINES_BY_DAY = [("litert", 1), ("ctranslate2", 4)]
+BY_DAY = [("B", 1), ("A", 3), ("M2M", 8)]  # n-grams; penalty; words, length and penalty
 
 
 def with_rules(name, setting, folder):
@@ -34,10 +29,7 @@ def with_rules(name, setting, folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "number"),
-    [pytest.param(*case, marks=[pytest.mark.nightly] * (case not in BY_DAY)) for case in CASES],
-)
+@pytest.mark.parametrize(("name", "number"), sampled(CASES, BY_DAY))
 def test_searches_obey_the_rules_as_transformers_does(tmp_path, name, number):
     """The model gives padding its probability, as Transformers does before it applies the rules."""
     case = ANSWERS[name][number]
@@ -78,9 +70,10 @@ def give_padding_its_probability(model, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", each(["A", "M2M"], by_day=["A"]))
 @pytest.mark.parametrize(
-    "format", ["litert", "ctranslate2", pytest.param("saved_model", marks=pytest.mark.nightly)]
+    ("format", "beam_size"),
+    sampled([("litert", 1), ("litert", 4), ("ctranslate2", 4), ("saved_model", 4)], ENGINES_BY_DAY),
 )
-def test_every_engine_obeys_the_rules(tmp_path, name, format):
+def test_every_engine_obeys_the_rules(tmp_path, name, format, beam_size):
     """The export compares greedy and beam search with the run's.
 
     A SavedModel contains the run's search, so its test is nightly.
@@ -93,7 +86,7 @@ def test_every_engine_obeys_the_rules(tmp_path, name, format):
     }
     run = with_rules(name, setting, tmp_path)
     samples = answers(name).texts["sentences"][:8]
-    version = export_model(run, tmp_path / "out", format, samples=samples, beam_size=4)
+    version = export_model(run, tmp_path / "out", format, samples=samples, beam_size=beam_size)
     parity = json.loads((version / "manifest.json").read_text(encoding="utf-8"))["parity"]
     assert {question["identical"] for question in parity.values()} == {8}
 

@@ -62,9 +62,9 @@ def test_an_export_translates_as_its_run(translator, expected, request, format):
 
 
 @pytest.mark.nightly
-def test_a_static_export_takes_sentences_one_by_one(static_litert, greedy_litert, expected):
+def test_a_static_export_takes_sentences_one_by_one(static_litert, expected):
     with pytest.raises(ValueError, match="supports only greedy search; omit --beam-size 7"):
-        find_artifact(greedy_litert, 7)
+        find_artifact(static_litert, 7)
     engine = find_artifact(static_litert, 1).open(threads=1)
     assert engine.translate(SENTENCES[:9]) == expected[:9]
 

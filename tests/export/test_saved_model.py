@@ -1,18 +1,14 @@
 """Compare exports with their run: in new processes, in C++, in any batch, with hostile text."""
 
 import hashlib
-import io
 import itertools
 import json
-import os
-import re
 import shutil
 import subprocess
 import sys
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -347,98 +343,6 @@ def test_the_phrasebooks_short_examples_are_in_its_text():
     text = dict(read_pairs("phrasebook:train"))
     for source, target in EXAMPLES["phrasebook:valid"].items():
         assert source == long or text[source] == target
-
-
-class NextVersion(NamedTuple):
-    """An export without text into a folder in which another export was killed."""
-
-    path: Path
-    others: dict[Path, bytes | None]  # what was there before both
-    left: Path  # of the killed one
-    warnings: list[str]
-    lines: list[str]  # of a person's terminal
-
-
-@pytest.fixture(scope="module")
-def next_version(tiny_run, tmp_path_factory):
-    output = tmp_path_factory.mktemp("used")
-    for name in ("1", "7", "notes", ".hidden"):
-        (output / name).mkdir()
-        (output / name / "file").write_text(name)
-    others, names = contents(output), set(output.iterdir())
-    program = (
-        "import os, pathlib, sys\n"
-        "from tfformer.storage.whole_files import temporary_folder\n"
-        "with temporary_folder(pathlib.Path(sys.argv[1])) as folder:\n"
-        "    (folder / 'saved_model.pb').touch(); os.kill(os.getpid(), 9)\n"
-    )
-    assert subprocess.run([sys.executable, "-c", program, output]).returncode == -9
-    (left,) = set(output.iterdir()) - names
-    assert (left / "saved_model.pb").is_file()
-    lines = io.StringIO()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        version = export_model(tiny_run, output, with_text=False, max_length=20, progress=lines)
-    messages = [str(warning.message) for warning in caught]
-    return NextVersion(version, others, left, messages, lines.getvalue().splitlines())
-
-
-def contents(folder):
-    return {path: path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
-
-
-def test_each_step_is_a_line_with_its_seconds(next_version, tiny_run):
-    """A user's terminal shows these lines; without a stream, no line is written."""
-    expected = [
-        f"loading {tiny_run}",
-        "writing the SavedModel",
-        "computing the run's own answers to 32 samples",
-        "reading it back in another process",
-    ]
-    found = [re.fullmatch(r"(.*) \.\.\. \d+\.\d s", line) for line in next_version.lines]
-    assert [match[1] for match in found] == expected
-
-
-def test_the_leavings_of_a_killed_export_are_cleared_by_the_next(next_version):
-    """The export was killed while it read its artifact back.
-
-    Its folder remained. The next export removes it and reports this.
-    """
-    removed = f"removed {next_version.left}, which a killed process had left"
-    (warning,) = next_version.warnings
-    assert removed in warning
-    assert not next_version.left.exists()
-
-
-def test_versions_count_up_and_are_never_touched(next_version):
-    version = next_version.path
-    assert version.name == "8"
-    found = contents(version.parent)
-    assert {
-        path: text for path, text in found.items() if version not in (path, *path.parents)
-    } == next_version.others
-    assert (
-        version.stat().st_mode & 0o055 == 0o055 & ~current_umask()
-    )  # the server may be another user
-
-
-def current_umask():
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def test_without_text_there_is_no_text(next_version):
-    version = next_version.path
-    assert list(writer.signatures(version)) == ["translate_ids"]
-    warmup = (version / "assets.extra" / "tf_serving_warmup_requests").read_bytes()
-    assert b"translate_ids" in warmup
-    assert b"serving_default" not in warmup
-    assert b"entencepiece" not in (version / "saved_model.pb").read_bytes()
-    translate = tf.saved_model.load(str(version)).signatures["translate_ids"]
-    found = translate(ids=tf.fill((1, 90), 50), lengths=tf.constant([90]))
-    assert found["lengths"][0] <= 20
-    assert json.loads((version / "manifest.json").read_text())["decoding"]["max_length"] == 20
 
 
 def test_signatures_have_the_batch_first_and_nothing_else_fixed(version, translator):

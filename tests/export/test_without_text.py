@@ -4,9 +4,11 @@ import json
 import sys
 
 import pytest
+import tensorflow as tf
 from support.untrained import untrained_translator
 
 from tfformer.export.pipeline import export_model
+from tfformer.export.saved_model.writer import signatures
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +24,16 @@ def test_text_is_refused_in_one_line(tiny_run, tmp_path):
 
 
 @pytest.mark.slow
-def test_ids_are_exported(tmp_path):
-    version = untrained_translator().export(tmp_path, with_text=False)
-    measured = json.loads((version / "manifest.json").read_text())["parity"]["translate_ids"]
+def test_ids_are_exported_and_no_text(tmp_path):
+    version = untrained_translator().export(tmp_path, with_text=False, max_length=8)
+    manifest = json.loads((version / "manifest.json").read_text())
+    measured = manifest["parity"]["translate_ids"]
     assert measured["identical"] == measured["sentences"] == 32
+    assert list(signatures(version)) == ["translate_ids"]
+    warmup = (version / "assets.extra" / "tf_serving_warmup_requests").read_bytes()
+    assert b"translate_ids" in warmup
+    assert b"serving_default" not in warmup
+    assert b"entencepiece" not in (version / "saved_model.pb").read_bytes()
+    assert manifest["decoding"]["max_length"] == 8
+    translate = tf.saved_model.load(str(version)).signatures["translate_ids"]
+    assert translate(ids=tf.fill((1, 90), 5), lengths=tf.constant([90]))["lengths"][0] <= 8

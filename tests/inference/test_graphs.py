@@ -1,8 +1,11 @@
 """Graphs over ids, for untrained models. NumPy recomputes the ids without a cache."""
 
+import itertools
+
 import numpy as np
 import pytest
 import tensorflow as tf
+from support.night import sampled
 from support.numpy_layers import log_softmax
 from support.untrained import untrained_language_model, untrained_transformer
 
@@ -41,7 +44,7 @@ def found_rows(hypotheses):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("beam_size", [1, 3])
+@pytest.mark.parametrize("beam_size", sampled([1, 3], by_day=[3]))
 def test_a_translation_is_the_same_alone_in_a_batch_and_with_extra_padding(model, beam_size):
     ids = tf.TensorSpec((None, None), tf.int32)
     search = tf.function(
@@ -58,7 +61,7 @@ def test_a_translation_is_the_same_alone_in_a_batch_and_with_extra_padding(model
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("beam_size", [1, 3])
+@pytest.mark.parametrize("beam_size", sampled([1, 3], by_day=[3]))
 def test_a_long_translation_is_the_same_by_a_cache_that_grows(model, beam_size):
     """A growing cache has 16 positions, then 32, then 64.
 
@@ -96,8 +99,13 @@ def test_the_limit_of_a_length_is_that_of_marians_loop(factor, extra):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("search", ["greedy", "beam", "sample"])
-@pytest.mark.parametrize("width", [None, 4])
+@pytest.mark.parametrize(
+    ("search", "width"),
+    sampled(
+        itertools.product(["greedy", "beam", "sample"], [None, 4]),
+        by_day=[("greedy", None), ("beam", 4), ("sample", None)],
+    ),
+)
 def test_every_search_stops_at_the_limit_of_each_source(model, monkeypatch, search, width):
     """No token ends a translation; the sources have 4, 2 and 0 tokens."""
     monkeypatch.setattr(model, "logits", lambda hidden: model_logits(hidden) + never_end)

@@ -13,6 +13,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from support.night import sampled
 from support.numpy_layers import randomized
 
 import tfformer
@@ -97,10 +98,7 @@ BY_DAY = {"TokenEmbedding", "MultiHeadAttention", "EncoderLayer"}  # each takes 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.nightly] * (name not in BY_DAY)) for name in LAYERS],
-)
+@pytest.mark.parametrize("name", sampled(LAYERS, BY_DAY))
 def test_layer_passes_the_test_of_keras_hub(name, keras_hub_test_case):
     layer_class, settings, inputs, shape = LAYERS[name]
     layer = made(name)

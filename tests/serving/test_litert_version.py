@@ -16,16 +16,16 @@ pytestmark = pytest.mark.slow  # an export is read back in another process
 pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed: pip install -e '.[litert]'")
 
 
-@pytest.fixture(scope="module", params=["dynamic", "static"])
-def version(request):
+@pytest.fixture(scope="module")
+def version(dynamic_litert):
     """A version with beam search."""
-    return ServedModel("m", request.getfixturevalue(f"{request.param}_litert")).newest
+    return ServedModel("m", dynamic_litert).newest
 
 
 @pytest.fixture(scope="module")
-def greedy(greedy_litert):
+def greedy(static_litert):
     """A version with only greedy search."""
-    return greedy_litert
+    return static_litert
 
 
 def texts(sentences) -> dict[str, np.ndarray]:

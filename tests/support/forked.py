@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+from support.night import leave_graphs_as_traced
+
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tfformer.cli.main", "tfformer.training.train"])
 
@@ -40,4 +42,5 @@ def _call(
         streams = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         for stream in (1, 2):
             os.dup2(streams, stream)
+    leave_graphs_as_traced()
     sys.exit(function(*arguments))

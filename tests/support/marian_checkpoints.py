@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pytest
 import yaml
+from support.night import sampled
 from support.pytorch_writer import write_pytorch
 
 from tfformer.checkpoints.hugging_face.weights import INDEX, SAFETENSORS
@@ -29,7 +29,7 @@ BY_DAY = ("A", "C", "H", "I", "M2M")
 
 def each(names: Iterable[str], by_day: Sequence[str] = BY_DAY) -> list:
     """Return the fixtures as parameters of a test; those outside `by_day` are nightly."""
-    return [pytest.param(n, marks=[pytest.mark.nightly] * (n not in by_day)) for n in names]
+    return sampled(names, by_day)
 
 
 class Answers(NamedTuple):

@@ -14,7 +14,7 @@ from tfformer.training.optimizer import new_optimizer
 from tfformer.training.workers import Workers, workers_of
 
 STEPS = 50
-RUNS_ON_DEVICES = [("adam", 1), ("adam", 3), ("muon", 1), ("muon", 3)]
+COUNTS = (1, 3)  # of devices
 SHAPE = {"num_layers": 1, "d_model": 16, "num_heads": 2, "d_ff": 24, "dropout": 0.0}
 
 
@@ -81,26 +81,25 @@ class Losses(keras.callbacks.Callback):
         self.model.reset_metrics()
 
 
-def main(file: Path, layout: str) -> None:
+def main(file: Path, layout: str, optimizer: str) -> None:
     """Train, and save the losses and the weights.
 
     Args:
         file: The file for the arrays.
         layout: "devices" for one, then several logical CPUs, or "workers" for a worker from
             TF_CONFIG.
+        optimizer: The name of the optimizer.
     """
     if layout == "workers":
-        workers = workers_of(config("muon", "multi_worker"))
-        runs = {("muon", 2): workers}
+        runs = {2: workers_of(config(optimizer, "multi_worker"))}
     else:
         processor = tf.config.list_physical_devices("CPU")[0]
-        most = max(count for _, count in RUNS_ON_DEVICES)
-        logical = [tf.config.LogicalDeviceConfiguration()] * most
+        logical = [tf.config.LogicalDeviceConfiguration()] * max(COUNTS)
         tf.config.set_logical_device_configuration(processor, logical)
-        devices = workers_of(config("muon", "mirrored")).devices
-        runs = {run: Workers(devices[: run[1]]) for run in RUNS_ON_DEVICES}
+        devices = workers_of(config(optimizer, "mirrored")).devices
+        runs = {count: Workers(devices[:count]) for count in COUNTS}
     found = {}
-    for (optimizer, count), workers in runs.items():
+    for count, workers in runs.items():
         arrays = trained(optimizer, workers)
-        found |= {f"{optimizer}_{count}_{part}": array for part, array in arrays.items()}
+        found |= {f"{count}_{part}": array for part, array in arrays.items()}
     np.savez(file, **found)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from support import forked
+from support.night import sampled
 
 import tfformer
 from tfformer.config import Config
@@ -27,11 +28,19 @@ train(Config.from_dict(json.loads(sys.argv[1])), sys.argv[2], report=lambda line
 """
 
 
-def losses(jit_compile, devices=("",), steps=STEPS):
+def transformer():
+    return tfformer.Transformer(20, 20, tie_embeddings="all", **SIZES)
+
+
+def language_model():
+    return tfformer.LanguageModel(20, **SIZES)
+
+
+def losses(jit_compile, devices=("",), steps=STEPS, make=transformer):
     """Return the losses of Adam's steps on batches with padding."""
     keras.utils.set_random_seed(1)
     dice = np.random.default_rng(1)
-    model = tfformer.Transformer(20, 20, tie_embeddings="all", **SIZES)
+    model = make()
     training = {"warmup_steps": 20, "clip_norm": 1.0}
     optimizer = new_optimizer(Config.from_dict({"training": training}), epoch_steps=STEPS)
     is_one = len(devices) == 1
@@ -43,14 +52,16 @@ def losses(jit_compile, devices=("",), steps=STEPS):
     for _ in range(2):
         source, target, labels = dice.integers(3, 20, (3, *SHAPE)).astype("int32")
         source[0, -2:] = labels[0, -3:] = 0
-        batches.append(({"source": source, "target": target}, labels, np.float32(labels != 0)))
+        inputs = {"source": source, "target": target} if make is transformer else target
+        batches.append((inputs, labels, np.float32(labels != 0)))
     return [float(model.train_on_batch(*batches[step % 2])) for step in range(steps)]
 
 
 @pytest.mark.slow
-def test_the_losses_of_fifty_steps_are_those_without_xla():
-    plain = losses(jit_compile=False)
-    np.testing.assert_allclose(losses(jit_compile=True), plain, rtol=1e-4)
+@pytest.mark.parametrize("make", sampled([language_model, transformer], by_day=[language_model]))
+def test_the_losses_of_fifty_steps_are_those_without_xla(make):
+    plain = losses(jit_compile=False, make=make)
+    np.testing.assert_allclose(losses(jit_compile=True, make=make), plain, rtol=1e-4)
     assert plain[-1] < 0.9 * plain[0]
 
 

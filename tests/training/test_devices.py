@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from tfformer.config import Config
 from tfformer.run_directory import Run
+from tfformer.training import train as training
 from tfformer.training.start import describe, settled
-from tfformer.training.train import train
 
 OPEN = Config()
 
@@ -92,8 +92,15 @@ def test_one_line_says_what_was_chosen(with_gpus):
     assert describe(settled(OPEN)) == line
 
 
-@pytest.mark.slow
-def test_a_training_prints_and_stores_what_was_chosen(tmp_path):
+class Ended(BaseException):
+    """Stands for the end of the process before the first step."""
+
+
+def test_a_training_prints_and_stores_what_was_chosen(tmp_path, monkeypatch):
+    def fit(*_):
+        raise Ended
+
+    monkeypatch.setattr(training, "_fit", fit)
     for name in ("a", "b"):
         (tmp_path / name).write_text("one two\nthree four\n" * 8)
     text = [str(tmp_path / "a"), str(tmp_path / "b")]
@@ -103,11 +110,13 @@ def test_a_training_prints_and_stores_what_was_chosen(tmp_path):
         "data": {"train": text, "valid": text},
         "training": {"epochs": 1},
     }
-    lines = []
-    train(Config.from_dict(values), tmp_path / "run", report=lines.append)
+    config, lines = Config.from_dict(values), []
+    with pytest.raises(Ended):
+        training.train(config, tmp_path / "run", report=lines.append)
     assert lines[0].endswith(": float32, not compiled, 4,096 tokens per batch")
     stored = json.loads((tmp_path / "run" / "config.json").read_text())
     assert (stored["training"]["dtype"], stored["training"]["jit_compile"]) == ("float32", False)
     assert stored["data"]["batch_tokens"] == 4096
-    train(Config.from_dict(values), tmp_path / "run", resume=True, report=lines.append)
+    with pytest.raises(Ended):
+        training.train(config, tmp_path / "run", resume=True, report=lines.append)
     assert chosen(Run.open(tmp_path / "run").config) == ("float32", False, 4096)

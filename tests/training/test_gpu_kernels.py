@@ -4,9 +4,11 @@ TensorFlow lists its kernels on machines without a GPU, too.
 """
 
 import functools
+import itertools
 
 import pytest
 import tensorflow as tf
+from support.night import sampled
 from support.untrained import untrained_generator, untrained_translator
 from tensorflow.python.framework.kernels import get_registered_kernels_for_op
 
@@ -65,9 +67,12 @@ def without_gpu_kernel(function):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("optimizer", ["adam", "muon"])
 @pytest.mark.parametrize(
-    ("dtype", "packed"), [("float32", False), ("mixed_bfloat16", False), ("mixed_bfloat16", True)]
+    ("dtype", "packed", "optimizer"),
+    sampled(
+        itertools.product(["float32", "mixed_bfloat16"], [False, True], ["adam", "muon"]),
+        by_day=[("float32", False, "adam"), ("mixed_bfloat16", True, "muon")],
+    ),
 )
 def test_a_training_step_runs_on_a_gpu(dtype, packed, optimizer):
     model = tfformer.Transformer(50, 50, dtype=dtype, tie_embeddings="all", **SIZES)
@@ -86,8 +91,13 @@ def test_a_training_step_runs_on_a_gpu(dtype, packed, optimizer):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
-@pytest.mark.parametrize("beam_size", [1, 3])
+@pytest.mark.parametrize(
+    ("beam_size", "dtype"),
+    sampled(
+        itertools.product([1, 3], ["float32", "bfloat16", "float16"]),
+        by_day=[(1, "float32"), (3, "bfloat16")],
+    ),
+)
 def test_a_search_runs_on_a_gpu(beam_size, dtype):
     model = tfformer.Transformer(50, 50, dtype=dtype, tie_embeddings="all", **SIZES)
 

@@ -7,7 +7,7 @@ accumulation, averaged weights and a scaled loss.
 import numpy as np
 import pytest
 from support import forked, parallel_steps
-from support.parallel_steps import RUNS_ON_DEVICES, STEPS
+from support.parallel_steps import COUNTS, STEPS
 from support.ports import free_addresses, tf_config
 
 
@@ -15,11 +15,11 @@ from support.ports import free_addresses, tf_config
 def steps(tmp_path_factory) -> dict[str, np.ndarray]:
     """The losses and weights of each layout, and of both workers."""
     folder, addresses = tmp_path_factory.mktemp("steps"), free_addresses(2)
-    processes = [forked.started(parallel_steps.main, folder / "devices.npz", "devices")]
+    processes = [forked.started(parallel_steps.main, folder / "devices.npz", "devices", "muon")]
     for number in range(2):
         to = folder / f"worker{number}.npz"
         task = tf_config(addresses, number)
-        processes.append(forked.started(parallel_steps.main, to, "workers", TF_CONFIG=task))
+        processes.append(forked.started(parallel_steps.main, to, "workers", "muon", TF_CONFIG=task))
     for process in processes:
         process.join(900)
     assert [process.exitcode for process in processes] == [0, 0, 0]
@@ -31,16 +31,16 @@ def steps(tmp_path_factory) -> dict[str, np.ndarray]:
 
 
 LAYOUTS = [
-    *(("devices", *run) for run in RUNS_ON_DEVICES if run[1] > 1),
-    ("worker0", "muon", 2),
-    ("worker1", "muon", 2),
+    *(("devices", count) for count in COUNTS if count > 1),
+    ("worker0", 2),
+    ("worker1", 2),
 ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("place", "optimizer", "count"), LAYOUTS)
-def test_losses_and_weights_are_those_of_one_device(steps, place, optimizer, count):
-    several, one = f"{place}_{optimizer}_{count}", f"devices_{optimizer}_1"
+@pytest.mark.parametrize(("place", "count"), LAYOUTS)
+def test_losses_and_weights_are_those_of_one_device(steps, place, count):
+    several, one = f"{place}_{count}", "devices_1"
     assert len(steps[f"{one}_losses"]) == STEPS
     np.testing.assert_allclose(steps[f"{several}_losses"], steps[f"{one}_losses"], rtol=1e-5)
     np.testing.assert_allclose(
@@ -48,15 +48,24 @@ def test_losses_and_weights_are_those_of_one_device(steps, place, optimizer, cou
     )
 
 
+@pytest.mark.nightly
+def test_steps_of_adam_are_those_of_one_device(tmp_path):
+    process = forked.started(parallel_steps.main, tmp_path / "steps.npz", "devices", "adam")
+    process.join(900)
+    with np.load(tmp_path / "steps.npz") as found:
+        np.testing.assert_allclose(found["3_losses"], found["1_losses"], rtol=1e-5)
+        np.testing.assert_allclose(found["3_weights"], found["1_weights"], rtol=0, atol=1e-5)
+
+
 @pytest.mark.slow
 def test_all_workers_have_the_same_bits(steps):
-    weights = [steps[f"worker{number}_muon_2_weights"] for number in range(2)]
+    weights = [steps[f"worker{number}_2_weights"] for number in range(2)]
     np.testing.assert_array_equal(*weights)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("place", "optimizer", "count"), LAYOUTS)
-def test_no_shape_of_a_batch_is_traced_by_itself(steps, place, optimizer, count):
+@pytest.mark.parametrize(("place", "count"), LAYOUTS)
+def test_no_shape_of_a_batch_is_traced_by_itself(steps, place, count):
     """Two traces, with and without variables to create, for dozens of batch shapes."""
     own = count if place == "devices" else 1
-    assert steps[f"{place}_{optimizer}_{count}_traced"] in (own, 2 * own)
+    assert steps[f"{place}_{count}_traced"] in (own, 2 * own)

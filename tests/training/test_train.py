@@ -33,6 +33,7 @@ from tfformer.training.training_data import TrainingData, train_tokenizers
 from tfformer.training.workers import Workers
 
 EPOCH_STEPS = 7  # of `full_config`
+WEIGHTS = "best.weights.h5"
 
 
 @pytest.fixture(scope="module")
@@ -151,9 +152,9 @@ def test_a_log_has_a_line_a_minute(monkeypatch):
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_killed_run_has_the_losses_and_weights_of_an_uninterrupted_one(corpus, whole, tmp_path):
-    """It is resumed within a pass over the text.
+    """It is resumed within a pass over the text, with altered copies of the text.
 
     tests/faults kills the process, also before the first epoch.
     """
@@ -547,9 +548,10 @@ def test_an_encoder_that_does_not_fit_is_refused(corpus, tmp_path, section, chan
 
 @pytest.mark.slow
 def test_minutes_end_a_run_of_separate_vocabularies_and_mixed_precision(corpus, tmp_path):
-    """The last epoch is validated."""
+    """The last epoch is validated, whichever it is."""
     settings = {"dtype": "mixed_bfloat16", "optimizer": "adamw", "weight_decay": 0.01}
-    values = config_for(corpus, epochs=9, max_minutes=1e-6, **settings).to_dict()
+    settings |= {"epochs": 9, "validate_every": 2, "max_minutes": 1e-6}
+    values = config_for(corpus, **settings).to_dict()
     values["tokenizer"] |= {"shared": False, "vocab_size": 30, "model_type": "bpe"}
     values["model"]["tie_embeddings"] = "output"
     timed = train(Config.from_dict(values), tmp_path / "run", report=silent)
@@ -615,22 +617,6 @@ def test_a_linear_schedule_falls_to_0_with_the_last_step(corpus):
     np.testing.assert_allclose(rates, [0.005, 0.005 * 2 / 3, 0.005 / 3, 0, 0], atol=1e-8)
 
 
-@pytest.mark.slow
-def test_validation_comes_every_n_epochs_and_at_the_end_and_only_the_best_is_kept(
-    corpus, tmp_path, monkeypatch
-):
-    scripted = iter([5.0, 9.0, 7.0])
-    monkeypatch.setattr(
-        evaluation, "scores", lambda *_, **__: {"bleu": next(scripted), "chrf": 0.0}
-    )
-    best, weights = [], tmp_path / "run" / "best.weights.h5"
-    at_step(monkeypatch, 4 * 8 + 2, lambda _: best.append(weights.read_bytes()))
-    train(config_for(corpus, epochs=5, validate_every=2), tmp_path / "run", report=silent)
-    history = Run.open(tmp_path / "run").history()
-    assert [epoch.get("val_bleu") for epoch in history] == [None, 5.0, None, 9.0, 7.0]
-    assert best == [weights.read_bytes()]
-
-
 def test_epoch_steps_end_an_epoch_within_a_pass_over_the_text(corpus, whole):
     config = Run.open(whole).config
     assert TrainingData.read(config, Start(), silent).train.steps_per_epoch > EPOCH_STEPS
@@ -660,40 +646,50 @@ def test_resume_refuses_another_text_and_an_end_without_validation(corpus, tmp_p
 
 
 @pytest.fixture(scope="module")
-def printed(corpus, tmp_path_factory) -> list[str]:
-    """The output of a training that drops some rows.
+def patient(corpus, tmp_path_factory) -> SimpleNamespace:
+    """A run that ends by its patience, its output, and its best weights within the fifth epoch.
 
-    Its BLEU remains 0, so it ends after the second epoch by its patience.
+    Its BLEU remains 0, so chrF decides: the fourth epoch is the best. The training drops some rows.
     """
-    values = config_for(corpus, epochs=9, patience=1).to_dict()
+    values = config_for(corpus, epochs=9, validate_every=2, patience=1).to_dict()
     values["data"]["max_length"] = 8
-    run, text = tmp_path_factory.mktemp("printed") / "run", io.StringIO()
+    config, chrf, best = Config.from_dict(values), iter([1.0, 3.0, 2.0]), []
+    run, text = tmp_path_factory.mktemp("patient") / "run", io.StringIO()
+    steps = TrainingData.read(config, Start(), silent).train.steps_per_epoch
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(text):
-        patch.setattr(evaluation, "scores", lambda *_, **__: {"bleu": 0.0, "chrf": 1.0})
+        patch.setattr(evaluation, "scores", lambda *_, **__: {"bleu": 0.0, "chrf": next(chrf)})
+        at_step(patch, 4 * steps + 1, lambda _: best.append((run / WEIGHTS).read_bytes()))
         with pytest.warns(UserWarning, match="had more than 7 tokens"):
-            train(Config.from_dict(values), run)
-    return text.getvalue().splitlines()
+            train(config, run)
+    return SimpleNamespace(run=run, lines=text.getvalue().splitlines(), best=best)
 
 
 @pytest.mark.slow
-def test_what_is_dropped_and_padded_is_reported(printed):
-    text = "\n".join(printed)
+def test_validation_comes_every_n_epochs_and_only_the_best_is_kept(patient):
+    history = Run.open(patient.run).history()
+    assert [epoch.get("val_chrf") for epoch in history] == [None, 1.0, None, 3.0, None, 2.0]
+    assert patient.best == [(patient.run / WEIGHTS).read_bytes()]
+
+
+@pytest.mark.slow
+def test_what_is_dropped_and_padded_is_reported(patient):
+    text = "\n".join(patient.lines)
     assert "because a side exceeds 8 tokens" in text
     assert "% padding" in text
 
 
 @pytest.mark.slow
-def test_where_bleu_stands_still_patience_ends_the_run_and_an_epoch_is_printed_once(printed):
-    figures = [line for line in printed if "val_bleu: " in line]
-    assert len(figures) == 2
+def test_a_validated_epoch_is_printed_once(patient):
+    figures = [line for line in patient.lines if "val_bleu: " in line]
+    assert len(figures) == 3
     for line in figures:
         assert re.search(r" - loss: .* - val_loss: .* - val_bleu: .* - val_chrf: ", line)
 
 
 @pytest.mark.slow
-def test_no_bleu_at_all_is_worth_a_warning(printed):
-    assert "warning: the best validation has BLEU 0" in printed[-1]
-    assert "set data.languages or training.bleu_tokenizer=char" in printed[-1]
+def test_no_bleu_at_all_is_worth_a_warning(patient):
+    assert "warning: the best validation has BLEU 0" in patient.lines[-1]
+    assert "set data.languages or training.bleu_tokenizer=char" in patient.lines[-1]
 
 
 @pytest.mark.parametrize(

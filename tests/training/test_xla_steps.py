@@ -11,6 +11,7 @@ from tfformer.model.losses import SmoothedCrossEntropy
 from tfformer.training.optimizer import new_optimizer
 
 PIECES = ["<pad>", "<unk>", "<s>", "</s>", "▁a", "▁A", "▁b", "▁B", "c"]
+WITH_AVERAGES = {"optimizer": "adamw", "weight_decay": 0.1, "ema_momentum": 0.9}
 SIZES = {"num_layers": 1, "d_model": 8, "num_heads": 2, "d_ff": 8, "dropout": 0.1}
 
 
@@ -19,8 +20,8 @@ SIZES = {"num_layers": 1, "d_model": 8, "num_heads": 2, "d_ff": 8, "dropout": 0.
     ("dtype", "training"),
     [
         ("mixed_bfloat16", {"optimizer": "muon", "accumulate_steps": 2}),
-        ("mixed_float16", {"optimizer": "adamw", "weight_decay": 0.1, "ema_momentum": 0.9}),
-        ("float32", {"optimizer": "adam", "clip_norm": 1.0}),
+        pytest.param("mixed_float16", WITH_AVERAGES, marks=pytest.mark.nightly),
+        pytest.param("float32", {"optimizer": "adam", "clip_norm": 1.0}, marks=pytest.mark.nightly),
     ],
 )
 def test_the_step_is_lowered(dtype, training):
