@@ -122,11 +122,13 @@ def test_a_search_that_the_file_lacks_is_refused(int8):
         translated(int8, 3)
 
 
-def test_what_stands_past_the_length_does_not_matter(static, dynamic):
+def test_what_stands_past_the_length_does_not_matter(static, dynamic, translator):
+    (pieces,) = translator.tokenizers.source.encode(["The dog."])
+    lengths = [len(pieces)]
     for folder, width in ((static, 16), (dynamic, 9)):
         name = "translate_16" if folder == static else "translate"
-        rows = [[[50, 60, 70, *[fill] * (width - 3)]] for fill in (0, 3, 99)]
-        first, *others = [run_signature(folder, name, ids=ids, lengths=[3]) for ids in rows]
+        rows = [[[*pieces, *[fill] * (width - len(pieces))]] for fill in (0, 3, 99)]
+        first, *others = [run_signature(folder, name, ids=ids, lengths=lengths) for ids in rows]
         assert first["lengths"][0] > 0
         for found in others:
             for output, values in found.items():
