@@ -19,9 +19,7 @@ def imported(tmp_path_factory):
             folder = tmp_path_factory.mktemp("imported")
             with warnings.catch_warnings():
                 warnings.simplefilter("error", UserWarning)
-                warnings.filterwarnings(
-                    "ignore", "model.shared.weight is ignored"
-                )  # D's is not used
+                warnings.filterwarnings("ignore", "model.shared.weight is ignored")  # of D
                 warnings.filterwarnings("ignore", ".*: max_length 200$")  # of M2M and NLLB
                 found = checkpoint(name, folder)
                 runs[name] = import_model(found, folder / "run", **languages(name))
