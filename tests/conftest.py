@@ -30,8 +30,8 @@ pytest.register_assert_rewrite("support.browser", "support.servers")
 gc.set_threshold(50_000)
 
 LONGEST = (
-    *("test_train", "test_saved_model", "test_file_operations", "test_litert"),
-    *("test_strategies", "test_web_page", "test_downstream", "test_rules"),
+    *("test_train", "test_saved_model", "test_litert", "test_file_operations"),
+    *("test_verbs", "test_graphs", "test_web_page", "test_strategies", "test_text_models"),
 )
 
 

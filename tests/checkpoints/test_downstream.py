@@ -144,6 +144,14 @@ def test_the_browser_looks_pieces_up_in_the_list(imported, loaded, tmp_path):
     )
 
 
+def test_a_translator_of_two_sentencepiece_models_is_saved_as_imported(loaded, tmp_path):
+    translator = loaded("A")
+    again = Translator.load(translator.save(tmp_path / "run"))
+    assert again.tokenizers.digests == translator.tokenizers.digests
+    for found, expected in zip(again.model.weights, translator.model.weights, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_forced_scores_are_those_of_transformers_without_padding(loaded):
     wanted = answers("A")
     translator = loaded("A")

@@ -58,9 +58,11 @@ class TextModel(ABC):
         """Return a recipe for the model, its vocabularies and its search, without training data."""
         model = settings_of(self.model)
         decoding = self.search_settings()
+        # An imported vocabulary may be shared by two SentencePiece models, one for each language.
+        is_tied = model["tie_embeddings"] in ("all", "input")
         tokenizer = {
             "vocab_size": self.tokenizers.target.vocab_size,
-            "shared": self.tokenizers.shared,
+            "shared": self.tokenizers.shared or is_tied,
         }
         data = {"max_length": self.max_length}
         return Config.from_dict(
