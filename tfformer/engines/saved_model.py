@@ -24,7 +24,7 @@ FINGERPRINT = "fingerprint.pb"
 class SavedModelEngine(Engine):
     """An exported version, or a SavedModel from another program, read by `tf.saved_model.load`.
 
-    `TF_NUM_INTRAOP_THREADS` sets TensorFlow's number of threads.
+    `threads` has no effect: TensorFlow takes its number of threads from `TF_NUM_INTRAOP_THREADS`.
     """
 
     def __init__(self, path: str, threads: int | None = None) -> None:
@@ -93,7 +93,7 @@ def import_text_operations() -> None:
 
 
 def read_signatures(path: Path) -> dict[str, Signature]:
-    """Read the signatures of a `saved_model.pb` that have an input.
+    """Read the signatures in a `saved_model.pb`, except those without an input.
 
     A signature without an input is an operation that TensorFlow runs after loading.
     """
@@ -117,7 +117,7 @@ def _specs(tensors: Mapping[str, meta_graph_pb2.TensorInfo]) -> dict[str, Spec]:
 
 
 def _loaded(folder: Path) -> Any:
-    """Return the restored model; TensorFlow's loader raises many errors on damaged files."""
+    """Return the restored model; a damaged file makes TensorFlow raise errors of many classes."""
     try:
         if (folder / FINGERPRINT).exists():  # the loader would print a traceback and continue
             tf.saved_model.experimental.read_fingerprint(str(folder))
@@ -131,7 +131,7 @@ def _loaded(folder: Path) -> Any:
 
 
 def _filled(texts: np.ndarray, scores: np.ndarray) -> list[Translation]:
-    """Return the translations in the slots (N,) of a beam that are not empty."""
+    """Return the translations in the non-empty slots (N,) of a beam."""
     pairs = zip(texts, scores, strict=True)
     return [_translation(text, score) for text, score in pairs if score > NO_TRANSLATION / 2]
 

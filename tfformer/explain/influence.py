@@ -46,8 +46,8 @@ class Decision(NamedTuple):
         written = target.split()
         if word not in written or not all(alternatives) or not alternatives:
             raise ValueError(
-                f"word={words!r} must be a word of the translation {target!r} and its "
-                "alternatives, such as es/er/sie"
+                f"word={words!r} must be a word of the translation {target!r}, followed by its "
+                "alternatives, as in es/er/sie"
             )
         return cls(source, target, written.index(word), tuple(alternatives))
 

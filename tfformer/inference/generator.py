@@ -1,6 +1,6 @@
 """A language model over strings: the probability of a text, and its continuation.
 
-Shape letters: R prefixes, P tokens of the longest prefix, T tokens.
+Shape letters: B texts, R prefixes, P tokens of the longest prefix.
 """
 
 import functools
@@ -53,8 +53,8 @@ class Generator(TextModel):
     """A trained language model that scores and continues lists of texts.
 
     Every method accepts texts, or the result of `encode`. Texts that are too long for the model are
-    truncated, with one warning per call. If you call `encode` yourself, its result contains the
-    count, and there is no warning.
+    truncated, with one warning per call. If you call `encode` yourself, there is no warning; the
+    number of truncated texts is in its result.
 
     Args:
         model: The model.
@@ -143,8 +143,8 @@ class Generator(TextModel):
     def log_prob(self, sentences: Sentences, batch_size: int = 64) -> list[float]:
         """Compute the log-probability of each sentence, including the end token.
 
-        Only the most likely segmentation into tokens counts; the probability of other segmentations
-        is left out.
+        Only the tokenizer's segmentation counts; the probabilities of other segmentations are left
+        out.
 
         Args:
             sentences: B texts, or the result of `encode`.
@@ -167,9 +167,9 @@ class Generator(TextModel):
     def bits_per_byte(self, sentences: Sequence[str]) -> float:
         """Compute the bits per byte of a text with one sentence per line.
 
-        The result is -log2 p divided by the size of the text as a UTF-8 file with newlines. It
-        allows comparing models with different vocabularies; a character without a piece costs a
-        model only as much as any unknown token. Sentences longer than the model's limit are left
+        The result is -log2 p divided by the size of the text as a UTF-8 file with newlines. Models
+        with different vocabularies can be compared by it, but a character without a piece costs a
+        model no more than any unknown token. Sentences longer than the model's limit are left
         out, with a warning.
 
         Args:
@@ -231,7 +231,8 @@ class Generator(TextModel):
             seed: From 0 to 2^31 - 1.
             temperature: Above 0; values near 0 approach `complete`.
             top_k: If above 0, only the k most likely tokens may be drawn.
-            top_p: If below 1, only the fewest tokens that together reach probability p.
+            top_p: If below 1, only the smallest set of most likely tokens whose probabilities add
+                up to at least p may be drawn.
             batch_size: Number of prefixes that are continued together.
 
         Returns:

@@ -27,7 +27,7 @@ class MultiHeadAttention(SequenceLayer):
     Args:
         d_model: Width of the model, the size of each vector.
         num_heads: Number of attention heads; must divide `d_model`.
-        use_bias: Add a bias in each of the four projections.
+        use_bias: Add a bias to each of the four projections.
         **options: Arguments that every Keras layer accepts, see `LayerOptions`.
 
     Raises:

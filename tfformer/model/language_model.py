@@ -46,7 +46,7 @@ class LanguageModel(TokenModel):
             the transposed embedding.
         activation: "relu", "gelu", "swish" or a function, see `FeedForward`.
         norm: "post" as in the paper, or "pre".
-        use_bias: Add a bias in the projections of the attention.
+        use_bias: Add a bias to the projections of the attention.
         dialect: How an imported model differs from the paper: "paper", "marian", "m2m100", or a
             mapping of fields, see `Dialect`. The model itself ignores the fields that configure the
             search.

@@ -236,7 +236,7 @@ class EncoderLayer(_TransformerLayer):
         dropout: Dropout rate on each sub-layer's output (section 5.4).
         activation: "relu", "gelu", "swish" or a function, see `FeedForward`.
         norm: "post" as in the paper, or "pre"; "marian" is the same here as "pre".
-        use_bias: Add a bias in the projections of the attention.
+        use_bias: Add a bias to the projections of the attention.
         epsilon: Added to the variance in each layer normalisation.
         **options: Keyword arguments of any Keras layer, see `LayerOptions`.
 
@@ -316,7 +316,7 @@ class DecoderLayer(_TransformerLayer):
         activation: "relu", "gelu", "swish" or a function, see `FeedForward`.
         norm: "post" as in the paper, or "pre"; "marian" is the same here as "pre", see
             `MarianDecoderLayer`.
-        use_bias: Add a bias in the projections of both attentions.
+        use_bias: Add a bias to the projections of both attentions.
         epsilon: Added to the variance in each layer normalisation.
         **options: Keyword arguments of any Keras layer, see `LayerOptions`.
 

@@ -242,7 +242,7 @@ class Encoder(_Stack):
         activation: "relu", "gelu", "swish" or a function, see `FeedForward`.
         norm: "post" as in the paper, or "pre", with one more normalisation after the last layer;
             "marian" is the same here as "pre".
-        use_bias: Add a bias in the projections of the attention.
+        use_bias: Add a bias to the projections of the attention.
         dialect: Where an imported model differs from the paper: "paper", "marian", "m2m100", or a
             mapping of fields, see `Dialect`. A stack reads its positions and its epsilon.
         **options: Keyword arguments of any Keras layer, see `LayerOptions`.
@@ -308,7 +308,7 @@ class Decoder(_Stack):
         activation: "relu", "gelu", "swish" or a function, see `FeedForward`.
         norm: "post" as in the paper; "pre", with one more normalisation after the last layer; or
             "marian", which is "pre" computed as in marian-decoder, see `MarianDecoderLayer`.
-        use_bias: Add a bias in the projections of the attentions.
+        use_bias: Add a bias to the projections of the attentions.
         dialect: Where an imported model differs from the paper: "paper", "marian", "m2m100", or a
             mapping of fields, see `Dialect`. A stack reads its positions and its epsilon.
         **options: Keyword arguments of any Keras layer, see `LayerOptions`.

@@ -61,7 +61,7 @@ class TokenModel(ShardedModel):
         input_signature: list[Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Write the model's call as Keras' `export` does, by default for int32 ids of any shape.
+        """Export `call` as Keras does, by default for int32 ids of any shape.
 
         To export a run with its tokenizers and search, use `tfformer.export_model`.
         """

@@ -59,7 +59,7 @@ class Transformer(TokenModel):
         activation: "relu", "gelu", "swish" or a function, see `FeedForward`.
         norm: "post" as in the paper, "pre", or "marian", which is "pre" as marian-decoder computes
             it.
-        use_bias: Add a bias in the projections of the attentions.
+        use_bias: Add a bias to the projections of the attentions.
         dialect: How an imported model differs from the paper: "paper", "marian", "m2m100", or a
             mapping of fields, see `Dialect`. The model itself ignores the fields that configure the
             search.

@@ -1,7 +1,7 @@
 """Import TensorFlow and Keras silently and in about half the time.
 
-Use this module only in processes that the package starts, because it changes the whole process.
-During the imports Python's garbage collector repeatedly scans 440,000 new objects without finding
+This module changes the whole process, so only programs and engines use it, not `import tfformer`.
+During the imports, Python's garbage collector repeatedly scans 440,000 new objects without finding
 garbage, and Keras imports Matplotlib and pandas if they are installed, although the package uses
 neither with Keras. TensorFlow's C++ code prints lines before its log level takes effect.
 """
@@ -65,7 +65,7 @@ def _no_garbage_collection() -> Iterator[None]:
 
 @contextmanager
 def silence() -> Iterator[None]:
-    """Discard everything written to standard error, including by C++."""
+    """Discard everything that Python and C++ code write to standard error."""
     sys.stderr.flush()
     stderr = os.dup(2)
     try:

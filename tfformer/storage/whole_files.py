@@ -158,7 +158,7 @@ def write_text(path: Path, content: str) -> None:
 
 @contextmanager
 def temporary_folder(output: Path) -> Iterator[Path]:
-    """Yield a new hidden folder within `output`, which is removed unless it was published.
+    """Yield a new hidden folder within `output`, and remove it unless it was published.
 
     `output` and its parents are created if missing, and removed again if nothing is published.
     """
@@ -177,7 +177,7 @@ def temporary_folder(output: Path) -> Iterator[Path]:
 
 
 def publish(folder: Path, output: Path) -> Path:
-    """Move the finished folder to the next free number within `output`, atomically, and return it.
+    """Rename the finished folder, atomically, to the next free number in `output`; return its path.
 
     Two processes that publish at the same time get different numbers.
     """
@@ -234,7 +234,9 @@ def remove_leftovers(folder: Path) -> None:
 
 @contextmanager
 def locked(path: Path, refusal: str) -> Iterator[None]:
-    """Lock the file `path` for the block; `refusal` is the message of BlockingIOError.
+    """Lock the file `path` for the block.
+
+    If another process has locked it, BlockingIOError with the message `refusal` is raised.
 
     The system releases the lock when the process ends for any reason. The lock works on one
     machine, and on network file systems that pass `flock` to their server (NFS since Linux 2.6.12,

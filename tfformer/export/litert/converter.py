@@ -1,10 +1,10 @@
-"""TensorFlow's converter to LiteRT, in another process, which returns its memory to the system.
+"""Run TensorFlow's LiteRT converter in another process, which frees its memory when it ends.
 
     python -m tfformer.export.litert.converter < arguments.json
 
-`tf.lite` will leave TensorFlow. `ai-edge-litert`, which has the schema of the file, has no
-converter; the one of `litert-torch`, in the package `litert-converter`, converts MLIR modules. A
-successor replaces `_converted`.
+`tf.lite` will be removed from TensorFlow. `ai-edge-litert` contains the schema of LiteRT files, but
+no converter. `litert-converter`, which `litert-torch` uses, converts only MLIR modules. Whichever
+converter comes next, only `_converted` has to change.
 """
 
 import json
@@ -38,7 +38,7 @@ def convert(
             encoding="utf-8",
             errors="replace",
             cwd=CHECKOUT,
-            env=os.environ | {"CUDA_VISIBLE_DEVICES": "-1"},  # this process has the GPU's memory
+            env=os.environ | {"CUDA_VISIBLE_DEVICES": "-1"},  # this process holds the GPU's memory
         ) as process,
     ):
         save(folder)
