@@ -117,11 +117,6 @@ def test_the_c_plus_plus_sample_translates_as_the_run_does(static, translator, t
     assert "source.model cannot be read" in done.stderr
 
 
-def test_a_search_that_the_file_lacks_is_refused(int8):
-    with pytest.raises(ValueError, match="no search with 3 beams; export the run again"):
-        translated(int8, 3)
-
-
 def test_what_stands_past_the_length_does_not_matter(static, dynamic, translator):
     (pieces,) = translator.tokenizers.source.encode(["The dog."])
     lengths = [len(pieces)]

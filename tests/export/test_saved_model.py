@@ -18,7 +18,6 @@ from support.numpy_layers import log_softmax
 from tensorflow_serving.apis import prediction_log_pb2
 
 from tfformer.checkpoints.import_model import import_model
-from tfformer.cli.main import main
 from tfformer.data.sources import read_pairs
 from tfformer.export.manifest import EXAMPLES, NO_LICENCE, model_card, right_examples
 from tfformer.export.parity import ask
@@ -424,21 +423,6 @@ def test_float16_begins_with_the_token_of_a_language(tmp_path):
         assert measured["identical"] > measured["sentences"] / 2
 
 
-@pytest.mark.nightly
-def test_an_artefact_that_translates_differently_is_not_kept(tiny_run, tmp_path, monkeypatch):
-    def broken(model, dtype):
-        cast = type(model).from_config(model.get_config())
-        cast.set_weights([weight[::-1] for weight in model.get_weights()])
-        return cast
-
-    monkeypatch.setattr(writer, "_cast", broken)
-    with pytest.raises(
-        ValueError, match=r"returned the run's translation for .* of 32 samples.*is deleted"
-    ):
-        export_model(tiny_run, tmp_path / "new" / "models", with_text=False)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_an_unfinished_run_is_not_exported(tiny_run, tmp_path):
     shutil.copytree(tiny_run, tmp_path / "run")
     (tmp_path / "run" / "result.json").unlink()
@@ -461,21 +445,3 @@ def test_settings_are_checked_before_anything_is_written(tiny_run, tmp_path, arg
     with pytest.raises(ValueError, match=message):
         export_model(tiny_run, tmp_path / "models", **arguments)
     assert not (tmp_path / "models").exists()
-
-
-def command_line(capsys, *arguments):
-    """Return the exit code, and the lines on standard error that are not steps of the export."""
-    code = main(["export", *map(str, arguments)])
-    lines = capsys.readouterr().err.splitlines(keepends=True)
-    return code, "".join(line for line in lines if " ... " not in line)
-
-
-def test_a_place_that_cannot_be_written_is_one_line(tiny_run, tmp_path, capsys):
-    (tmp_path / "file").write_text("kept")
-    code, message = command_line(
-        capsys, tiny_run, "--format", "saved_model", "--output", tmp_path / "file" / "models"
-    )
-    assert code == 2
-    assert message.count("\n") == 1
-    assert "file is a file, not a folder; choose another folder" in message
-    assert (tmp_path / "file").read_text() == "kept"
