@@ -47,6 +47,7 @@ METADATA = {
     "other": [
         'cuda==1; platform_system == "Linux" and extra == "x"',
         'later; python_version > "4" and extra == "x"',
+        "always",
         'absent; extra == "y"',
     ],
 }

@@ -135,8 +135,9 @@ def _missing(package: str, extra: str) -> list[str]:
     """Return the packages that an extra of a package needs and that are not installed."""
     missing = []
     for requirement in map(Requirement, importlib.metadata.requires(package) or []):
-        if requirement.marker and not requirement.marker.evaluate({"extra": extra}):
-            continue
+        marker = requirement.marker
+        if not marker or marker.evaluate({"extra": ""}) or not marker.evaluate({"extra": extra}):
+            continue  # the package alone needs it, or nothing here does
         if _version(requirement.name) is None:
             missing.append(requirement.name)
             continue
