@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Run a sample of the tests with each version of TensorFlow that pyproject.toml allows: the model, its search, a short
 # training, and exports that are read back. Each version has an environment in .versions, made by uv, with a Python that
-# it supports. The arguments are pairs of a TensorFlow and a Python version, such as 2.20.0:3.13. If a version fails,
-# the next version still runs.
+# it supports and that uv finds or downloads. The arguments are pairs of a TensorFlow and a Python version, such as
+# 2.20.0:3.13. If a version fails, the next version still runs.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- 2.19.1:3.12 2.20.0:3.12 2.21.0:3.13 2.22.0rc0:3.13 2.22.0rc0:3.14
