@@ -92,6 +92,8 @@ CLOSING = tuple(".,;:!?)]}…»”’%、。，；：！？）」』】")
 CLOSING_WORD = re.compile(rf"[{re.escape(''.join(CLOSING))}]+(?!\w)")  # as in French: Quoi ?
 # These begin a block of Markdown or another speaker's line, so no line may begin with them.
 BLOCK_START = re.compile(r"[-+*>#=|:~–—]|\d+[.)]")
+SPACES = " \x1f"
+INSERTED = SPACES[1]  # a space that is not in the translation, so links do not count it
 PRIVATE = range(0xF0000, 0x10FFFE)  # characters that represent protected words
 
 Links = Sequence[tuple[int, int]]  # (source word, target word), numbers of the words between spaces
@@ -123,13 +125,6 @@ class Copy(NamedTuple):
     end: int
 
 
-class Character(NamedTuple):
-    """A character of a text in which each protected word is one character, its name."""
-
-    text: str
-    word: int  # the number of the word between spaces; -1 for a name
-
-
 @dataclass
 class Token:
     """A word or a sign, or the part of a word in which an element begins or ends."""
@@ -157,25 +152,23 @@ def with_marks(sentence: MarkedSentence, translation: str, links: Links | None =
     if sentence.is_text:
         return "".join(sentence.written(translation))
     source = _Source(sentence, translation)
-    target = _with_copies(translation, source)
-    lost = source.copies.keys() - set(_text(target))
+    text = _with_copies(translation, source)
+    lost = source.copies.keys() - set(text)
     if lost:
-        target = list(_with_lost_copies(target, _Pairs(source, target, links or ()), lost))
-    target = list(_with_spaces(target, source))
-    text = _text(target)
+        text = _with_lost_copies(text, _Pairs(source, text, links or (), lost), lost)
+    text = _with_spaces(text, source)
     if source.text.casefold() == text.casefold():
         places = _same_places(source.text, text)
         for mark in (*_all([source.whole]), *source.breaks):
             mark.target = places[mark.start], places[mark.end]
     else:
-        _Placing(source, _Pairs(source, target, links or ())).place()
+        _Placing(source, _Pairs(source, text, links or (), lost)).place()
     for mark in source.breaks:
         _level(source.whole, mark.target[0]).append(mark)
-    written = sentence.written(text)
-    for offset, character in enumerate(text):
-        if character in source.copies:
-            raw = source.copies[character].raw
-            written[offset] = sentence.escapes.get(raw, raw)  # a lone "<" may get a neighbour
+    written = sentence.written(text.replace(INSERTED, " "))
+    for name, copy in source.copies.items():
+        # A lone "<" may get a neighbour.
+        written[text.index(name)] = sentence.escapes.get(copy.raw, copy.raw)
     return "".join(_written(source.whole, written, (0, len(text))))
 
 
@@ -183,11 +176,12 @@ def with_marks(sentence: MarkedSentence, translation: str, links: Links | None =
 
 
 class _Source:
-    """A sentence as characters and a tree of marks."""
+    """A sentence as a tree of marks and a text in which each protected word is one character."""
 
     def __init__(self, sentence: MarkedSentence, translation: str) -> None:
         self.heard = sentence.text
-        self.copies: dict[str, Copy] = {}  # by name
+        self.text = ""
+        self.copies: dict[str, Copy] = {}  # by their characters in the text
         self.breaks: list[Mark] = []  # the ends of lines and cues, which are in no other mark
         self.whole = Mark("", Role.OPEN, "", -1, 0, 0)  # contains all other marks
         self._pieces = list(sentence.shown())
@@ -196,22 +190,22 @@ class _Source:
         while len(self._open) > 1:
             self._leave_unclosed()
         self._set_neighbours()
-        self.names = {(copy.start, copy.end): name for name, copy in self.copies.items()}
-        self.characters = _contracted(self.heard, self.names)
-        self.text = _text(self.characters)
         self.whole.end = len(self.text)
 
     def _read(self, names: Iterator[str]) -> None:
-        heard = length = 0
+        heard = 0
         for number, (piece, text) in enumerate(self._pieces):
-            start = length
             if piece.role is Role.COPY and text.strip():
-                self.copies[next(names)] = Copy(piece.raw, text, heard, heard + len(text))
-                length += 1
+                name = next(names)
+                self.copies[name] = Copy(piece.raw, text, heard, heard + len(text))
+                self.text += name
             else:
-                length += len(text)
+                start = len(self.text)
+                self.text += text
                 if piece.role is not Role.TEXT:
-                    self._add(Mark(piece.raw, piece.role, piece.name, number, start, length))
+                    self._add(
+                        Mark(piece.raw, piece.role, piece.name, number, start, len(self.text))
+                    )
             heard += len(text)
 
     def _add(self, mark: Mark) -> None:
@@ -256,28 +250,6 @@ class _Source:
             behind = piece.text[:1] or behind
 
 
-def _contracted(text: str, names: Mapping[Span, str]) -> list[Character]:
-    """Return the characters of a text, with each protected word as one character."""
-    characters = []
-    ends = {start: end for start, end in names}
-    word = -1
-    before = " "
-    done = 0
-    for offset, character in enumerate(text):
-        word += before.isspace() and not character.isspace()
-        before = character
-        if offset in ends:
-            done = ends[offset]
-            characters.append(Character(names[offset, done], -1))
-        elif offset >= done:
-            characters.append(Character(character, word))
-    return characters
-
-
-def _text(characters: Iterable[Character]) -> str:
-    return "".join(character.text for character in characters)
-
-
 def _all(marks: Iterable[Mark]) -> Iterator[Mark]:
     for mark in marks:
         yield mark
@@ -287,25 +259,34 @@ def _all(marks: Iterable[Mark]) -> Iterator[Mark]:
 # --- Protected words ----------------------------------------------------------------------------
 
 
-def _with_copies(translation: str, source: _Source) -> list[Character]:
-    """Return the characters of a translation with its protected words as names.
+def _with_copies(translation: str, source: _Source) -> str:
+    """Return a translation in which each protected word that it contains is one character.
 
     If the translation contains a word as often as the sentence, occurrences are paired in order,
     otherwise by distance.
     """
-    if len(translation) == len(source.heard) and translation.casefold() == source.heard.casefold():
-        return _contracted(translation, source.names)  # rule 1
+    names: dict[Span, str] = {}
     here, there = (_occurrences(source, text) for text in (source.heard, translation))
     scale = len(translation) / max(1, len(source.heard))
-    names: dict[Span, str] = {}
+    is_same = (
+        len(translation) == len(source.heard) and translation.casefold() == source.heard.casefold()
+    )
     for name, copy in source.copies.items():
+        span = copy.start, copy.end
         spans, others = here[_key(copy.text)], there[_key(copy.text)]
         free = [span for span in others if span not in names]
-        if len(spans) == len(others) and (copy.start, copy.end) in spans:
-            names[others[spans.index((copy.start, copy.end))]] = name
+        if is_same:  # rule 1
+            names[span] = name
+        elif len(spans) == len(others) and span in spans:
+            names[others[spans.index(span)]] = name
         elif free:
             names[min(free, key=lambda span: abs(span[0] - copy.start * scale))] = name
-    return _contracted(translation, names)
+    parts = []
+    done = 0
+    for start, end in sorted(names):
+        parts += [translation[done:start], names[start, end]]
+        done = end
+    return "".join([*parts, translation[done:]])
 
 
 def _occurrences(source: _Source, text: str) -> defaultdict[str, list[Span]]:
@@ -333,29 +314,25 @@ def _key(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _with_lost_copies(
-    target: Sequence[Character], pairs: _Pairs, lost: Set[str]
-) -> Iterator[Character]:
+def _with_lost_copies(target: str, pairs: _Pairs, lost: Set[str]) -> str:
     """Insert each protected word that the translation lacks behind a word."""
-    inserted: defaultdict[int, list[Character]] = defaultdict(list)
+    inserted: defaultdict[int, str] = defaultdict(str)
     for offset, name in enumerate(pairs.source):
         if name in lost:
             is_last = not set(pairs.source[offset:]) - lost - set(FINAL)
-            end = len(pairs.target.rstrip(FINAL)) if is_last else pairs.after(offset)
-            inserted[end].append(Character(name, -1))
-    for offset in range(len(target) + 1):
-        yield from inserted[offset]
-        yield from target[offset : offset + 1]
+            end = len(target.rstrip(FINAL)) if is_last else pairs.after(offset)
+            inserted[end] += name
+    return "".join(inserted[end] + target[end : end + 1] for end in range(len(target) + 1))
 
 
-def _with_spaces(target: Sequence[Character], source: _Source) -> Iterator[Character]:
-    """Yield a translation, separating words from protected words where the sentence does."""
-    before = ""
-    for character in target:
-        if before and _lacks_space(before, character.text, source):
-            yield Character(" ", -1)
-        yield character
-        before = character.text
+def _with_spaces(text: str, source: _Source) -> str:
+    """Separate words from protected words where the sentence does."""
+    parts = [text[:1]]
+    for left, right in itertools.pairwise(text):
+        if _lacks_space(left, right, source):
+            parts.append(INSERTED)
+        parts.append(right)
+    return "".join(parts)
 
 
 def _lacks_space(left: str, right: str, source: _Source) -> bool:
@@ -382,10 +359,10 @@ def _lacks_space(left: str, right: str, source: _Source) -> bool:
 class _Pairs:
     """The words of a sentence, connected to spans of the translation."""
 
-    def __init__(self, source: _Source, target: Sequence[Character], links: Links) -> None:
+    def __init__(self, source: _Source, target: str, links: Links, lost: Set[str]) -> None:
         self.source = source.text
-        self.target = _text(target)
-        self.there = list(_tokens(target))
+        self.target = target
+        self.there = list(_tokens(target, source.copies, lost))
         self._words = [token for token in self.there if token.is_word]
         self.here = list(self._connected(source, links))
         bounds = sorted({offset for token in self.here for span in token.spans for offset in span})
@@ -402,7 +379,7 @@ class _Pairs:
         """Yield the words of the sentence; paired words are cut where marks begin or end."""
         marks = list(_all([source.whole]))
         cuts = sorted({offset for mark in marks for offset in (mark.start, mark.end)})
-        here = list(_tokens(source.characters))
+        here = list(_tokens(source.text, source.copies))
         linked = _linked(here, self.there, links)
         others = _by_text(self.there)
         partners: dict[int, Token] = {}
@@ -493,12 +470,19 @@ def _centre(token: Token) -> float:
     return (token.start + token.end) / 2
 
 
-def _tokens(characters: Sequence[Character]) -> Iterator[Token]:
-    for match in TOKEN.finditer(_text(characters)):
-        word = characters[match.start()].word
-        text = SEPARATOR.sub("", match[0].casefold())
-        is_word = word < 0 or text[0].isalnum() or text[0] == "_"
-        yield Token(*match.span(), text, word, is_word)
+def _tokens(text: str, copies: Mapping[str, Copy], lost: Set[str] = frozenset()) -> Iterator[Token]:
+    """Yield the words and signs of a text. Links do not count what was inserted."""
+    word = done = 0
+    for match in TOKEN.finditer(text):
+        word += done > 0 and text[done : match.start()] not in ("", INSERTED)
+        done = match.end()
+        first = match[0][0]
+        if first in copies:
+            yield Token(*match.span(), match[0], -1, is_word=True)
+            word += len(copies[first].text.split()) - 1 if first not in lost else 0
+        else:
+            folded = SEPARATOR.sub("", match[0].casefold())
+            yield Token(*match.span(), folded, word, first.isalnum() or first == "_")
 
 
 def _linked(here: Sequence[Token], there: Sequence[Token], links: Links) -> dict[int, set[int]]:
@@ -649,17 +633,17 @@ class _Placing:
                 free = [len(self._target)]
             if free:
                 done = min(free, key=lambda offset: abs(offset - mark.start * scale))
-                behind = len(self._target) - len(self._target[done:].lstrip(" "))
+                behind = len(self._target) - len(self._target[done:].lstrip(SPACES))
                 mark.target = done, behind
                 self._source.breaks.append(mark)
 
     def _may_break(self, offset: int) -> bool:
         """Whether a line may end at a position of the translation."""
         before, behind = self._target[offset - 1], self._target[offset : offset + 10]
-        if behind[0] == " ":
+        if behind[0] in SPACES:
             words = behind.lstrip()
             return not (BLOCK_START.match(words) or CLOSING_WORD.match(words))
-        if before == " " or behind.startswith(CLOSING):
+        if before in SPACES or behind.startswith(CLOSING):
             return False
         return offset in self._starts and bool(re.search(f"[{NO_SPACES}]", before + behind[0]))
 
