@@ -25,9 +25,9 @@ from tfformer.special_ids import PAD_ID, START_ID
 if TYPE_CHECKING:
     import tensorflow as tf
 
-FIRST_DRAWS = 4  # draws of a mixture; the largest decides how many batches an epoch has
+FIRST_DRAWS = 4  # draws of a mixture; steps_per_epoch is the most batches that any of them needs
 MOST_DRAWS = 20  # maximum draws per epoch; usually the first or second draw fits
-MULTIPLE = 8  # sizes of packed batches are multiples of 8, which are fastest on GPUs
+MULTIPLE = 8  # the width of packed batches is rounded up to a multiple: faster on GPUs
 Batch = tuple[dict[str, np.ndarray] | np.ndarray, np.ndarray, np.ndarray]  # inputs, labels, weights
 
 
@@ -53,7 +53,8 @@ def token_batches(
 ) -> Iterator[list[int]]:
     """Yield the indices of rows whose padded batch has at most `batch_tokens` tokens.
 
-    `order` lists the rows by ascending length; a longer row is a batch by itself.
+    `order` lists the rows by ascending length. A row of more than `batch_tokens` is a batch by
+    itself.
     """
     batch: list[int] = []
     for index in order:
@@ -83,7 +84,7 @@ def snake_order(
 def order_by_length(
     text: EncodedText, rows: Sequence[int] | np.ndarray, random: np.random.Generator
 ) -> np.ndarray:
-    """Order rows as `snake_order` does, with random ties, in 12 bytes per row.
+    """Order rows as `snake_order` does, and equal rows at random, using 12 bytes per row.
 
     A counting sort groups the rows by their longer side, and then each group is sorted separately.
     """
@@ -167,10 +168,9 @@ def plan_batches(longer_lengths: np.ndarray, batch_tokens: int) -> list[tuple[in
 def plan_steps(longer_lengths: np.ndarray, batch_tokens: int, steps: int) -> list[tuple[int, int]]:
     """Divide rows as `plan_batches` does, but into exactly `steps` batches.
 
-    All epochs need the same number of batches, even if each epoch draws other rows of a mixture.
-    `batch_tokens` is raised until at most `steps` batches are needed. If
-    this leaves fewer than `steps` batches, the largest batches are halved. Fewer rows than steps
-    raise ValueError.
+    Every epoch must have the same number of batches, even if each draws different rows of a
+    mixture. `batch_tokens` is raised until at most `steps` batches are needed. If there are then
+    fewer than `steps`, the largest batches are halved. Fewer rows than steps raise ValueError.
     """
     rows = len(longer_lengths)
     if rows < steps:
@@ -208,10 +208,10 @@ class Epoch(NamedTuple):
 class Batches:
     """Deterministic batches of rows of similar length.
 
-    Batch n depends only on the text, `batch_tokens`, `seed`, `shares` and n, so training can resume
-    at any step. Every epoch has the same number of batches and contains each row once or, with
-    `shares`, a mixture of the corpora. The order of the batches, and the grouping of equally long
-    rows, change from epoch to epoch.
+    Batch n depends only on the arguments and n, so training can resume at any step. Every epoch has
+    the same number of batches and contains each row once or, with `shares`, a mixture of the
+    corpora. The order of the batches, and the grouping of equally long rows, change from epoch to
+    epoch.
 
     Args:
         text: The encoded text.
@@ -221,8 +221,8 @@ class Batches:
             `rows_by_shares` draws the rows, and draws again if the batches would exceed
             `batch_tokens`.
         packed: Put several rows, one after the other, into each row of a batch (`packing`). All
-            batches then have one shape, which XLA compiles once, and their rows are drawn at
-            random.
+            batches then have one shape, for which XLA compiles one program, and rows of any length
+            share a batch.
 
     Attributes:
         steps_per_epoch: Batches in an epoch.
@@ -318,7 +318,7 @@ class Batches:
         return inputs, labels, is_real.astype(np.float32)
 
     def _filled(self, order: np.ndarray, bounds: np.ndarray) -> list[np.ndarray]:
-        """Return the ids and segments, (2, B, width), of the bins between `bounds`."""
+        """Return for each side the ids and segments (2, B, width) of the bins between `bounds`."""
         assert self._bins is not None
         sizes = np.diff(bounds)
         rows = order[bounds[0] : bounds[-1]]
@@ -383,8 +383,7 @@ class Batches:
     def _rows_of(self, epoch: int) -> Sequence[int] | np.ndarray:
         """Return the row numbers of an epoch; a row that occurs several times is repeated.
 
-        A mixture is redrawn, at most `MOST_DRAWS` times, until its batches fit within
-        `batch_tokens`.
+        A mixture is drawn until its batches fit within `batch_tokens`, at most `MOST_DRAWS` times.
         """
         for attempt in range(MOST_DRAWS):
             rows = self._draw(epoch, attempt)
@@ -418,7 +417,7 @@ class Batches:
         if self._bins:
             order, bounds = pack(self._lengths(rows), self._bins[1], random)
             missing = steps - (len(bounds) - 1)
-            if missing > 0:  # as a draw of shorter rows fills fewer bins; no batch is empty
+            if missing > 0:  # shorter rows fill fewer bins: divide some, so that no batch is empty
                 inside = np.setdiff1d(np.arange(len(order)), bounds)
                 cuts = random.permutation(inside)[:missing]
                 bounds = np.sort(np.concatenate([bounds, cuts]))
@@ -443,9 +442,9 @@ def training_dataset(
 ) -> tf.data.Dataset:
     """Turn sentence pairs into a dataset for `model.fit(dataset, epochs=...)`.
 
-    Each pass is shuffled differently. Rows of similar length share a batch (Vaswani et al. 2017,
-    section 5.1). Pairs with an empty side or a side that is too long are dropped; a warning says
-    how many.
+    Each pass is shuffled differently. Unless `packed`, rows of similar length share a batch
+    (Vaswani et al. 2017, section 5.1). Pairs with an empty side or a side that is too long are
+    dropped; a warning says how many.
 
     Args:
         pairs: (source, target) texts, read once, or a `tf.data.Dataset` of such pairs.

@@ -87,9 +87,9 @@ def beam_search(
 
     The best N finished hypotheses are kept. With `early_stopping`, a sentence stops as soon as it
     has N of them, even if a live beam could still overtake one. Without it, the sentence stops as
-    soon as the best live beam, if it ended now, would not overtake the worst of the N. A sentence
-    does not change while its neighbours in the
-    batch continue: its result never depends on them.
+    soon as the best live beam, if it ended now, would not overtake the worst of the N. The result
+    of a sentence does not depend on the other sentences of the batch: it no longer changes once
+    the sentence has stopped.
 
     Keeping N partial hypotheses, and removing one from the beam when it ends, is the search of
     Sutskever et al. 2014 ("Sequence to Sequence Learning with Neural Networks"), section 3.2; the
@@ -117,8 +117,8 @@ def beam_search(
         rounds: As in `greedy_search`.
 
     Returns:
-        N hypotheses for each sentence. A score is the log-probability over `length_penalty(length,
-        alpha)`.
+        N hypotheses for each sentence. A score is the log-probability, divided by
+        `length_penalty(length, alpha, length_normalization)`.
 
     Raises:
         ValueError: `beam_size` is not an integer of at least 1, `alpha` is negative or not finite,
@@ -148,10 +148,10 @@ def beam_search(
     def append_token(beams: _Beams) -> list[_Beams]:
         # Consider the 2N most likely continuations of each sentence.
         step = beams.step
-        logits, state = step_fn(tf.reshape(beams.last, [-1]), step, beams.state)  # (R, V)
+        logits, state = step_fn(tf.reshape(beams.last, [-1]), step, beams.state)  # (B * N, V)
         logits = tf.cast(logits, tf.float32)
         if rule is not None:
-            ids = tf.reshape(beams.ids, [tf.shape(logits)[0], -1])  # (R, L)
+            ids = tf.reshape(beams.ids, [tf.shape(logits)[0], -1])  # (B * N, L)
             logits = rule(logits, ids, step)
         continuations = _top_continuations(
             logits, beams.scores, 2 * beam_size, suppressed, are_log_probs=rule is not None

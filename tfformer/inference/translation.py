@@ -1,4 +1,4 @@
-"""A translation and its score, as every engine returns it."""
+"""A translation with its score, as every engine returns it."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Run requests that arrive together as one batch in one thread, independent of the network.
+"""Run requests that arrive together as one batch. This module has no code for the network.
 
 A request has 1 to `MAX_SENTENCES` rows and receives only its own rows of the outputs.
 """
@@ -70,7 +70,7 @@ class RequestQueue:
                 self._waiting.remove(request)
 
     async def run(self) -> None:
-        """Answer requests until cancelled, each batch in the thread of the models."""
+        """Answer requests until cancelled. All batches run in one thread, one after the other."""
         loop = asyncio.get_running_loop()
         with ThreadPoolExecutor(1) as worker:
             while True:

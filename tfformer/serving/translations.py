@@ -25,7 +25,7 @@ PORTIONS = 16  # portions in the queue at a time, which fill half of it; others 
 STREAMED = 8  # maximum sentences per chunk of a stream
 MAX_PORTION = 64  # maximum pieces per chunk of a stream, for texts that contain few sentences
 TEXT_THREADS = 64  # threads that split and reassemble texts
-TEXTS_AT_ONCE = 32  # maximum texts of a request at a time; other requests have the other threads
+TEXTS_AT_ONCE = 32  # maximum texts of one request at a time, to leave threads for other requests
 
 Answer = TypeVar("Answer")
 
@@ -81,9 +81,9 @@ class Translations:
     ) -> list[str]:
         """Return the translation of a text, followed by its alternatives.
 
-        Of the `ranks` texts, the first consists of the best translation of each sentence, the
-        second of the second best, and so on. `signature` is `BEAM`, or `GREEDY`, which finds a
-        single translation of each sentence.
+        The first of the `ranks` texts consists of the best translation of each sentence, the second
+        of the second best, and so on; a sentence with fewer translations contributes its last.
+        `signature` is `BEAM`, or `GREEDY`, which finds a single translation of each sentence.
 
         Raises:
             RequestError: The format is unknown, the text is not well-formed XML, the model has no
@@ -168,7 +168,7 @@ class Translations:
                 yield pieces[segment]
 
     async def _piece(self, direction: Direction, segment: Segment) -> TranslatedPiece:
-        """Translate a segment; a segment of one sentence also has the alternatives of the beam."""
+        """Translate a segment; if it is translated undivided, also return the alternatives."""
         if not segment.is_sentence:
             return TranslatedPiece(segment.text, segment.text, False, [])
         (translation,) = await self.texts(direction, segment.text)

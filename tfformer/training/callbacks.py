@@ -175,7 +175,10 @@ class Validation(keras.callbacks.Callback):
         self.writer = tf.summary.create_file_writer(str(self.run.tensorboard / "samples"))
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Add the figures to `logs`, every few epochs and at the end; Keras prints them."""
+        """Validate every `validate_every` epochs and after the last; save the best weights.
+
+        The figures are added to `logs`, which Keras prints.
+        """
         logs = {} if logs is None else logs
         settings = self.config.training
         is_last = self.model.stop_training or epoch + 1 == settings.epochs
