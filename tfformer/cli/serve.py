@@ -43,8 +43,8 @@ def serve(
     """Serve runs or exports with a web page and three APIs.
 
     The APIs are those of TensorFlow Serving, LibreTranslate and DeepL. Each model is a run
-    directory, a SavedModel or a LiteRT export. With several models, name each: en-de=runs/a
-    de-en=models/b.
+    directory or a SavedModel, LiteRT or CTranslate2 export. With several models, name each:
+    en-de=runs/a de-en=models/b.
     """
     for model in models:  # each may be NAME=PATH
         path = Path(model) if Path(model).exists() else Path(model.partition("=")[2] or model)

@@ -88,7 +88,7 @@ class Health(BaseModel):
 
 
 async def _health() -> Health:
-    """Answer "ready": the server listens only while its models are loaded."""
+    """Answer "ok": the server only listens once its models are loaded."""
     return Health(status="ok")
 
 

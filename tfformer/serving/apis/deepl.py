@@ -172,7 +172,7 @@ async def languages(fields: Annotated[Listed, fields_of(Listed)], state: Served)
 
 @router.get(
     "/usage",
-    summary="Count the characters translated since the server started",
+    summary="Count the characters that this API has translated since the server started",
     dependencies=[fields_of(Key)],
 )
 async def usage(state: Served) -> Usage:

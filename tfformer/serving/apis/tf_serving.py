@@ -54,7 +54,7 @@ Asked = Annotated[tuple[ServedModel, int], Depends(_asked)]
 
 
 async def status(request: Request, asked: Asked) -> dict[str, Any]:
-    """Return the versions, newest first; every served version is available."""
+    """Return the named version, or all versions, newest first; each of them is available."""
     model, number = asked
     names_one = request.path_params.keys() & {"version", "label"}
     numbers = [number] if names_one else sorted(model.versions, reverse=True)
