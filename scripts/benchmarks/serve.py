@@ -51,7 +51,7 @@ def measure(options: argparse.Namespace) -> dict:
 @contextmanager
 def server(run: str) -> Iterator[str]:
     """Run `tfformer serve` in a separate process and yield its HOST:PORT."""
-    command = [sys.executable, "-m", "tfformer", "serve", run, "--name", "model", "--port", "0"]
+    command = [sys.executable, "-m", "tfformer", "serve", f"model={run}", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             addresses = (re.search(r"at http://(\S+)/", line) for line in process.stdout)
