@@ -21,7 +21,7 @@ import tensorflow as tf
 from sentencepiece import sentencepiece_model_pb2
 from support.segmentations import log_probability, stretched
 
-from tfformer.data import sentencepiece_model, tokenizers
+from tfformer.data import sentencepiece_proto, tokenizers
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 
@@ -297,7 +297,7 @@ def test_the_usual_normalisation_is_sentencepieces():
 
 @pytest.mark.parametrize("name", ["ModelProto", "NormalizerSpec"])
 def test_the_declared_fields_are_sentencepieces(name):
-    own = getattr(sentencepiece_model, name).DESCRIPTOR
+    own = getattr(sentencepiece_proto, name).DESCRIPTOR
     assert_fields_equal(own, getattr(sentencepiece_model_pb2, name).DESCRIPTOR)
 
 
@@ -313,7 +313,7 @@ def assert_fields_equal(own, theirs):
 
 def test_fields_that_are_not_declared_are_preserved():
     model = sentencepiece_model_pb2.ModelProto.FromString(Tokenizer.train(SENTENCES, 60).model)
-    found = sentencepiece_model.ModelProto.FromString(model.SerializeToString())
+    found = sentencepiece_proto.ModelProto.FromString(model.SerializeToString())
     for each in (model, found):
         each.pieces.add(piece="dog", score=-2.5, type=1)
         each.trainer_spec.vocab_size = 61

@@ -26,7 +26,7 @@ from tfformer.run_directory import Run
 from tfformer.training import callbacks
 from tfformer.training import train as training
 from tfformer.training.callbacks import TrainingDiverged
-from tfformer.training.history import best_epoch, validations_since_best
+from tfformer.training.early_stopping import best_epoch, validations_since_best
 from tfformer.training.start import Resumed, Start
 from tfformer.training.train import train
 from tfformer.training.training_data import TrainingData, train_tokenizers

@@ -17,7 +17,7 @@ from tfformer.checkpoints.weight_names import SOURCE, TokenTable
 from tfformer.config import ModelConfig
 from tfformer.data.encoding import in_batches
 from tfformer.data.piece_tokenizer import CODE
-from tfformer.data.sentencepiece_model import BPE, NORMAL, UNIGRAM, ModelProto
+from tfformer.data.sentencepiece_proto import BPE, NORMAL, UNIGRAM, ModelProto
 from tfformer.data.sources import read_lines
 from tfformer.data.tokenizers import parse_sentencepiece
 from tfformer.special_ids import START_ID

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfformer.data.sentencepiece_model import NORMAL, ModelProto
+from tfformer.data.sentencepiece_proto import NORMAL, ModelProto
 from tfformer.special_ids import END_ID
 
 BLANK = "\u2581"  # stands for the space before a word

@@ -20,7 +20,7 @@ from google.protobuf.message import DecodeError
 from tfformer.argument_checks import require, require_size
 from tfformer.config.tokenization import ModelType, Normalization
 from tfformer.data.case_variants import with_case_variants
-from tfformer.data.sentencepiece_model import (
+from tfformer.data.sentencepiece_proto import (
     NORMAL,
     UNIGRAM,
     USER_DEFINED,

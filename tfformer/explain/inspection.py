@@ -10,7 +10,7 @@ import numpy as np
 from tfformer.config import Config
 from tfformer.model.embedding import TokenEmbedding
 from tfformer.run_directory import Model, Run, Tokenizers, new_model
-from tfformer.training.history import SELECTION_METRICS, best_epoch, is_validated
+from tfformer.training.early_stopping import SELECTION_METRICS, best_epoch, is_validated
 
 
 class Component(NamedTuple):

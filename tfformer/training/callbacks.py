@@ -15,7 +15,7 @@ from tfformer.data.sources import Row
 from tfformer.inference.text_models import TEXT_MODELS
 from tfformer.model.losses import SmoothedCrossEntropy
 from tfformer.run_directory import Run, Tokenizers
-from tfformer.training.history import NOT_VALIDATED, History, is_over, is_validated, quality
+from tfformer.training.early_stopping import NOT_VALIDATED, History, is_over, is_validated, quality
 from tfformer.training.workers import Workers
 
 SECONDS_PER_LINE = 60

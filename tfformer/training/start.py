@@ -11,7 +11,7 @@ from tfformer.config import Config, Dialect, ModelConfig
 from tfformer.data.piece_tokenizer import AnyTokenizer
 from tfformer.run_directory import Model, Run, Tokenizers
 from tfformer.runtime.devices import device_line
-from tfformer.training.history import History, is_over, is_validated
+from tfformer.training.early_stopping import History, is_over, is_validated
 
 BFLOAT16_CAPABILITY = (8, 0)  # Ampere; earlier GPUs emulate bfloat16
 GPU_BATCH_TOKENS = 24_576  # 25,000 in Vaswani et al. 2017, section 5.1; rounded to whole tiles

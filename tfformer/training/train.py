@@ -31,7 +31,7 @@ from tfformer.training.callbacks import (
     StopOnNaN,
     Validation,
 )
-from tfformer.training.history import History, is_over, result_of
+from tfformer.training.early_stopping import History, is_over, result_of
 from tfformer.training.optimizer import CaseSharing, new_optimizer
 from tfformer.training.start import Start, describe, start_of
 from tfformer.training.training_data import Report, TrainingData

@@ -1,4 +1,4 @@
-"""The epochs of a training run: which one is best, and whether training should end."""
+"""Which epoch of a training run is the best, and whether the training should end."""
 
 import math
 from collections.abc import Mapping, Sequence
