@@ -43,10 +43,7 @@ class KerasHubTranslator(Translator):
 
     def recipe(self) -> Config:
         """Return a recipe for vocabulary and search; a recipe cannot describe the model."""
-        tokenizer = {
-            "vocab_size": self.tokenizers.target.vocab_size,
-            "shared": self.tokenizers.shared,
-        }
+        tokenizer = {"vocab_size": self.tokenizers.target.vocab_size}  # of both languages
         data: dict[str, Any] = {"max_length": self.max_length}
         if self.target_language:
             data["languages"] = [self.language, self.target_language]
