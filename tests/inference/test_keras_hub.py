@@ -50,7 +50,7 @@ def check_greedy(lm, translator, sentences: list[str]) -> None:
     tokenizer = translator.tokenizers.target
     rows = zip(found.ids[:, 0], found.lengths[:, 0], strict=True)
     assert [tokenizer.pieces(ids[:length]) for ids, length in rows] == expected
-    assert len(set(map(tuple, expected))) > len(sentences) / 4  # they depend on their sources
+    assert len(set(map(tuple, expected))) > len(sentences) / 20  # they depend on their sources
 
 
 def test_greedy_search_finds_the_tokens_of_keras_hub(pair):

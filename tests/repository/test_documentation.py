@@ -279,7 +279,7 @@ def check_requirements(words: list[str]) -> None:
     """Check that every package in a `pip install` exists, as our extra or an installed library."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     for name in words[words.index("install") + 1 :]:
-        if extras := re.fullmatch(r"(?:\.|tfformer)\[([\w,]+)\]", name):
+        if extras := re.fullmatch(r"(?:\.|tfformer)\[([\w,-]+)\]", name):
             assert project["optional-dependencies"].keys() >= {*extras[1].split(",")}
         elif not name.startswith("-"):
             assert importlib.metadata.version(name)
