@@ -294,20 +294,23 @@ def _occurrences(source: _Source, text: str) -> defaultdict[str, list[Span]]:
     copies = sorted(source.copies.values(), key=lambda copy: len(copy.text), reverse=True)
     patterns = dict.fromkeys(_pattern(copy, source.heard) for copy in copies)
     spans = defaultdict(list)
-    for match in re.finditer("|".join(patterns), text, re.IGNORECASE):
+    for match in re.finditer("|".join(patterns), text):
         spans[_key(match[0])].append(match.span())
     return spans
 
 
 def _pattern(copy: Copy, heard: str) -> str:
-    """Match a protected word, but glued to a letter only if the sentence has that letter there."""
+    """Match a protected word, but glued to a letter only if the sentence has that letter there.
+
+    Python takes long to compile large sets of characters that ignore case, so only words do.
+    """
     spellings = (copy.text.split(), copy.text.casefold().split())  # ß is SS in capitals
     pattern = "|".join(r"\s+".join(map(re.escape, words)) for words in spellings)
     space = r"\s?" if copy.text != copy.text.strip() else ""
     before, behind = (re.escape(f" {heard} "[n]) for n in (copy.start, copy.end + 1))
-    begin = rf"(?:(?!{SPACED_LETTER})|{BEGIN}|(?<={before}))"
-    end = rf"(?:(?<!{SPACED_LETTER})|{END}|(?={behind}))"
-    return f"{begin}{space}(?:{pattern}){space}{end}"
+    begin = rf"(?:(?!{SPACED_LETTER})|{BEGIN}|(?<=(?i:{before})))"
+    end = rf"(?:(?<!{SPACED_LETTER})|{END}|(?=(?i:{behind})))"
+    return f"{begin}{space}(?i:{pattern}){space}{end}"
 
 
 def _key(text: str) -> str:
@@ -396,11 +399,11 @@ class _Pairs:
                     left, right = (other.start + places[one - token.start] for one in (start, end))
                     yield replace(token, start=start, end=end, spans=[(left, right)])
             else:
-                candidates = [one for one in self.there if words and one.word in words]
                 token.spans = [
                     (one.start, one.end)
-                    for one in candidates
-                    if (one.is_word if token.is_word else one.text == token.text)
+                    for one in (self.there if words else ())
+                    if one.word in words
+                    and (one.is_word if token.is_word else one.text == token.text)
                 ]
                 yield token
 
