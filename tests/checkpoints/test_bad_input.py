@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support.marian_checkpoints import checkpoint, edit_json
 from support.pytorch_writer import write_pytorch
 
-from tfformer.checkpoints.checkpoint import Choices
+from tfformer.checkpoints.foreign_checkpoint import Choices
 from tfformer.checkpoints.hugging_face import reader as hugging_face
 from tfformer.checkpoints.hugging_face.weights import read_tensors
 from tfformer.checkpoints.import_model import import_model

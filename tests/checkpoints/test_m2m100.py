@@ -7,7 +7,7 @@ import pytest
 from sentencepiece import sentencepiece_model_pb2
 from support.marian_checkpoints import checkpoint, edit_json, languages
 
-from tfformer.checkpoints.checkpoint import Choices
+from tfformer.checkpoints.foreign_checkpoint import Choices
 from tfformer.checkpoints.hugging_face import reader as hugging_face
 from tfformer.checkpoints.import_model import import_model
 from tfformer.cli.main import main

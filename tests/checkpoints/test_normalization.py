@@ -6,7 +6,7 @@ import unicodedata
 import pytest
 from support.marian_checkpoints import write_marian_model
 
-from tfformer.checkpoints.checkpoint import INVISIBLE, OPUS_MT
+from tfformer.checkpoints.foreign_checkpoint import INVISIBLE, OPUS_MT
 from tfformer.checkpoints.import_model import import_model
 from tfformer.run_directory import Run
 

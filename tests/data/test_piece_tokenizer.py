@@ -9,7 +9,7 @@ import tensorflow as tf
 from support.marian_checkpoints import FIXTURES, answers
 from support.segmentations import log_probability, stretched
 
-from tfformer.data.piece_tokenizer import PieceTokenizer, load_tokenizer
+from tfformer.data.imported_tokenizers import PieceTokenizer, load_tokenizer
 from tfformer.data.tokenizers import Tokenizer
 
 MODEL = (FIXTURES / "source.spm").read_bytes()

@@ -10,7 +10,7 @@ from support.documentation import block_with
 
 import tfformer
 from tfformer.data.encoding import pad
-from tfformer.data.piece_tokenizer import load_tokenizer
+from tfformer.data.imported_tokenizers import load_tokenizer
 from tfformer.engines import open_engine
 from tfformer.inference.beam_search import length_penalty
 from tfformer.inference.graphs import translate_ids

@@ -9,7 +9,7 @@ from typing import TextIO
 
 import numpy as np
 
-from tfformer.checkpoints.checkpoint import Checkpoint, Choices
+from tfformer.checkpoints.foreign_checkpoint import Checkpoint, Choices
 from tfformer.checkpoints.foreign_order import as_foreign
 from tfformer.checkpoints.hugging_face import reader as hugging_face
 from tfformer.checkpoints.hugging_face import writer as hugging_face_writer

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tfformer.checkpoints.checkpoint import Vocabulary
+from tfformer.checkpoints.foreign_checkpoint import Vocabulary
 from tfformer.checkpoints.provenance import read_record
 from tfformer.checkpoints.vocabulary import RowOrder
 from tfformer.checkpoints.weight_names import (

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tfformer.checkpoints.checkpoint import REWRITES, Checkpoint, Choices
+from tfformer.checkpoints.foreign_checkpoint import REWRITES, Checkpoint, Choices
 from tfformer.checkpoints.foreign_files import fetch_model, is_hub_name, is_zip, unpack
 from tfformer.checkpoints.hugging_face import reader as hugging_face
 from tfformer.checkpoints.marian import reader as marian

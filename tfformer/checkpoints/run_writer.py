@@ -13,7 +13,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from tfformer.checkpoints.checkpoint import Checkpoint, Rewrites, Vocabulary, check_finite
+from tfformer.checkpoints.foreign_checkpoint import Checkpoint, Rewrites, Vocabulary, check_finite
 from tfformer.checkpoints.provenance import write_record
 from tfformer.checkpoints.tensor_files import release
 from tfformer.checkpoints.weight_names import (
@@ -25,7 +25,7 @@ from tfformer.checkpoints.weight_names import (
     weight_path,
 )
 from tfformer.config import Config, ModelConfig
-from tfformer.data.piece_tokenizer import PieceTokenizer
+from tfformer.data.imported_tokenizers import PieceTokenizer
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run, Tokenizers, new_model
 from tfformer.special_ids import PAD_ID, START_ID

@@ -11,12 +11,12 @@ import dataclasses
 import itertools
 import re
 
-from tfformer.checkpoints.checkpoint import Checkpoint, Rewrites, Vocabulary
+from tfformer.checkpoints.foreign_checkpoint import Checkpoint, Rewrites, Vocabulary
 from tfformer.checkpoints.vocabulary import SPECIAL, RowOrder, renumbered
 from tfformer.checkpoints.weight_names import SOURCE, TokenTable
 from tfformer.config import ModelConfig
 from tfformer.data.encoding import in_batches
-from tfformer.data.piece_tokenizer import CODE
+from tfformer.data.imported_tokenizers import CODE
 from tfformer.data.sentencepiece_proto import BPE, NORMAL, UNIGRAM, ModelProto
 from tfformer.data.sources import read_lines
 from tfformer.data.tokenizers import parse_sentencepiece

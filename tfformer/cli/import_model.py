@@ -12,7 +12,7 @@ from tfformer.cli.options import TEXT_FILE, NewFolder, examples, languages
 from tfformer.cli.terminal import load_tensorflow
 
 if TYPE_CHECKING:
-    from tfformer.checkpoints.checkpoint import Checkpoint
+    from tfformer.checkpoints.foreign_checkpoint import Checkpoint
 
 
 @click.command(
@@ -70,7 +70,7 @@ def import_model(
     MODEL is the folder or zip of a Hugging Face or Marian checkpoint, or a name on the Hugging Face
     hub. The languages become the run's defaults.
     """
-    from tfformer.checkpoints.checkpoint import Choices
+    from tfformer.checkpoints.foreign_checkpoint import Choices
     from tfformer.checkpoints.import_model import checkpoint_at
 
     source_language, target_language = languages

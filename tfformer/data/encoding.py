@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tfformer.argument_checks import require_size
-from tfformer.data.piece_tokenizer import AnyTokenizer
+from tfformer.data.imported_tokenizers import AnyTokenizer
 from tfformer.data.sources import Row
 from tfformer.special_ids import END_ID, PAD_ID
 

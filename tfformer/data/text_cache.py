@@ -24,7 +24,7 @@ import sentencepiece
 
 from tfformer.config import SELF_CONTAINED, corpora_of
 from tfformer.data.encoding import EncodedText, IdRows, Sides, encode_corpora, id_dtype
-from tfformer.data.piece_tokenizer import AnyTokenizer
+from tfformer.data.imported_tokenizers import AnyTokenizer
 from tfformer.data.sources import Row, read_pairs, source_files, tfds_version
 from tfformer.storage.whole_files import (
     digest_of_values,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tfformer.data.piece_tokenizer import AnyTokenizer
+from tfformer.data.imported_tokenizers import AnyTokenizer
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.special_ids import PLACEHOLDER
 

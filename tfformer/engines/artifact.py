@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tfformer.data.piece_tokenizer import load_tokenizer
+from tfformer.data.imported_tokenizers import load_tokenizer
 from tfformer.data.tokenizer_pair import Tokenizers as Tokenizers
 from tfformer.engines.engine import GREEDY, Engine
 from tfformer.runtime.tensorflow import import_tensorflow

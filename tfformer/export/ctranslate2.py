@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import keras
 
     from tfformer.config import DecodingConfig, Dialect
-    from tfformer.data.piece_tokenizer import AnyTokenizer
+    from tfformer.data.imported_tokenizers import AnyTokenizer
     from tfformer.export.parity import Question
     from tfformer.inference.text_model import TextModel
     from tfformer.model.attention import MultiHeadAttention

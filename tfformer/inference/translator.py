@@ -23,7 +23,7 @@ from tfformer.data.encoding import (
     pad,
     warn_of_truncation,
 )
-from tfformer.data.piece_tokenizer import AnyTokenizer
+from tfformer.data.imported_tokenizers import AnyTokenizer
 from tfformer.data.sources import Row
 from tfformer.inference import evaluation
 from tfformer.inference.graphs import (

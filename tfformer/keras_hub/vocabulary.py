@@ -11,7 +11,7 @@ from tokenizers.normalizers import Prepend
 from tokenizers.processors import TemplateProcessing
 
 from tfformer.checkpoints.vocabulary import RowOrder
-from tfformer.data.piece_tokenizer import AnyTokenizer, BytePairTokenizer, PieceTokenizer
+from tfformer.data.imported_tokenizers import AnyTokenizer, BytePairTokenizer, PieceTokenizer
 
 Prompt = tuple[list[int], list[int]]  # the ids around an empty source, and before a translation
 

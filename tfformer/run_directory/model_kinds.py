@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tfformer.config import Architecture, ModelConfig
-from tfformer.data.piece_tokenizer import AnyTokenizer
+from tfformer.data.imported_tokenizers import AnyTokenizer
 from tfformer.data.sources import Row, read_pairs, read_sentences
 from tfformer.data.tokenizer_pair import Tokenizers
 from tfformer.model.language_model import LanguageModel

@@ -20,7 +20,7 @@ import keras
 import numpy as np
 
 from tfformer.config import Architecture, Config
-from tfformer.data.piece_tokenizer import load_tokenizer
+from tfformer.data.imported_tokenizers import load_tokenizer
 from tfformer.data.tokenizer_pair import Tokenizers
 from tfformer.run_directory.model_kinds import MODEL_KINDS, Model, ModelKind, new_model
 from tfformer.storage.folders import Folder, folder_at

@@ -8,7 +8,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from tfformer.config import Config, Dialect, ModelConfig
-from tfformer.data.piece_tokenizer import AnyTokenizer
+from tfformer.data.imported_tokenizers import AnyTokenizer
 from tfformer.run_directory import Model, Run, Tokenizers
 from tfformer.runtime.devices import device_line
 from tfformer.training.early_stopping import History, is_over, is_validated

@@ -14,8 +14,8 @@ from tfformer.config import Config, corpora_of
 from tfformer.data.augmentation import augmented
 from tfformer.data.batches import Batches
 from tfformer.data.encoding import EncodedText, encode_corpora
+from tfformer.data.imported_tokenizers import AnyTokenizer
 from tfformer.data.mixture import shares_by_temperature
-from tfformer.data.piece_tokenizer import AnyTokenizer
 from tfformer.data.sources import Row, source_files
 from tfformer.data.text_cache import cached_text, text_fingerprint
 from tfformer.data.tokenizers import Tokenizer

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfformer.checkpoints.checkpoint import (
+from tfformer.checkpoints.foreign_checkpoint import (
     NO_CHOICES,
     Checkpoint,
     Choices,
@@ -46,7 +46,7 @@ from tfformer.checkpoints.vocabulary import (
     special_order,
 )
 from tfformer.checkpoints.weight_names import SOURCE, TARGET
-from tfformer.data.piece_tokenizer import language_piece, names_of
+from tfformer.data.imported_tokenizers import language_piece, names_of
 from tfformer.data.tokenizers import parse_sentencepiece
 
 CONFIG = "config.json"

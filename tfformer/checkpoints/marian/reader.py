@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tfformer.checkpoints.checkpoint import (
+from tfformer.checkpoints.foreign_checkpoint import (
     NO_CHOICES,
     Checkpoint,
     Choices,

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from tfformer.checkpoints.checkpoint import Vocabulary
+from tfformer.checkpoints.foreign_checkpoint import Vocabulary
 from tfformer.checkpoints.foreign_order import Foreign, as_foreign
 from tfformer.checkpoints.marian import files as marian_files
 from tfformer.checkpoints.marian.reader import BIAS, TABLES, TRANSPOSED, slot_name

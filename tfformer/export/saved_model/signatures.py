@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfformer.data.piece_tokenizer import AnyTokenizer
+from tfformer.data.imported_tokenizers import AnyTokenizer
 from tfformer.engines.engine import CHARACTERS_PER_TOKEN
 from tfformer.export.parity import Inputs, Outputs, Question, Scored, beam, greedy
 from tfformer.inference.generator import Generator
