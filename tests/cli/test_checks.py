@@ -8,6 +8,7 @@ import pytest
 
 from tfformer.cli.main import main, program
 from tfformer.export.formats import NAMES, options_of
+from tfformer.storage.manifest import write_manifest
 from tfformer.version import __version__
 
 HEAVY = {"tensorflow", "keras"}
@@ -23,6 +24,8 @@ def folder(tmp_path_factory):
     (folder / "empty").touch()
     (folder / "export" / "1").mkdir(parents=True)
     (folder / "export" / "1" / "manifest.json").write_text("{}")
+    (folder / "generator").mkdir()
+    write_manifest(folder / "generator", {"format": "saved_model", "decoding": {}})
     (folder / "ctranslate2").mkdir()
     for name in ("config.json", "manifest.json"):
         (folder / "ctranslate2" / name).write_text("{}")
@@ -43,6 +46,7 @@ MISTAKES = [
     ("inspect export/1", "export/1 is an export, not a run directory"),
     ("inspect ctranslate2", "ctranslate2 is an export, not a run directory"),
     ("translate export", "export/1/manifest.json"),
+    ("translate generator", "generator is an export of a language model, which does not translate"),
     ("translate export --alignments", "--alignments requires a run directory, and export is an"),
     ("corpus --output new", "Missing argument 'phrasebook'"),
     ("translate run --input nowhere", FILE),
@@ -70,6 +74,10 @@ MISTAKES = [
     (
         "compare text nowhere --source text --reference text",
         "nowhere is neither a run directory, an",
+    ),
+    (
+        "compare text generator --source text --reference text",
+        "generator is an export of a language model, which does not translate",
     ),
     ("compare text text --source text --reference text", "A and B are both text; pass two differ"),
     ("compare text run --source text", "needs the correct translation; pass --reference FILE"),
@@ -101,7 +109,7 @@ MISTAKES = [
     ("import text --revision v1 --run-dir new", "--revision is only for models on the hub, and"),
     ("import text --run-dir text/new", RUN_FOLDER),
     ("import text --run-dir run", "run exists and is not an empty folder; choose another"),
-    ("serve nowhere", "nowhere is neither a run directory nor a SavedModel or LiteRT export"),
+    ("serve nowhere", "nowhere is neither a run directory nor an export; pass one"),
     ("serve run --port 65536", "'--port': 65536 is not in the range 0<=x<=65535"),
     ("score run --source text --target text --languages en", "'--languages': en is not a source"),
     ("train --run-dir new", "Missing argument 'RECIPE'; see tfformer train --help"),

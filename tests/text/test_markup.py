@@ -329,6 +329,14 @@ def test_a_point_stays_at_its_place_within_or_between_words(text):
     assert translate_text(text, same, "html") == text
 
 
+def test_points_within_a_word_need_no_words_of_their_own():
+    texts = ["The <b>ca<wbr>t<wbr>s</b> sleep now", "The <b>cats</b> sleep now"]
+    split, whole = (
+        translate_text(text, lambda _: ["Katzen schlafen jetzt hier"], "html") for text in texts
+    )
+    assert split.replace("<wbr>", "") == whole
+
+
 @pytest.mark.parametrize("empty", ["<i class=icon></i>", "<x></x>", "<img>"])
 def test_an_empty_element_has_its_spaces(empty):
     """A model writes single spaces, so a space beside the element must be added."""

@@ -189,7 +189,7 @@ def _is_text(system: str) -> bool:
 def _translated(model: str, sources: Sequence[str]) -> tuple[list[str], str]:
     """Return the translations of a run or an export, and the tokenizer of BLEU."""
     from tfformer.config import Config
-    from tfformer.engines import open_engine
+    from tfformer.engines import find_artifact, open_engine
     from tfformer.inference.evaluation import bleu_tokenizer, check_bleu
 
     if is_run(model):
@@ -200,6 +200,7 @@ def _translated(model: str, sources: Sequence[str]) -> tuple[list[str], str]:
         opened = Run.open(model)
         check_bleu(opened.config)
         return _translations(Translator.of(opened), sources), bleu_tokenizer(opened.config)
+    find_artifact(model)  # refuses an export that cannot translate text
     with open_engine(model) as engine, Progress() as progress:
         translations = []
         for n_best in engine.stream(sources, engine.beam_size, PORTION):

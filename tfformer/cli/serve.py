@@ -50,8 +50,7 @@ def serve(
         path = Path(model) if Path(model).exists() else Path(model.partition("=")[2] or model)
         if not path.is_dir():
             raise FileNotFoundError(
-                f"{path} is neither a run directory nor a SavedModel or LiteRT export; pass one of "
-                "them"
+                f"{path} is neither a run directory nor an export; pass one of them"
             )
     from tfformer.serving.server import serve as serve_models
 

@@ -338,8 +338,9 @@ def _loaded(options: Options, is_typed: bool) -> Translator:
 def _opened(options: Options, is_typed: bool) -> Engine:
     """Return the engine of an export; at a prompt, say that it is being loaded."""
     with _loading(options, is_typed):
-        from tfformer.engines import open_engine
+        from tfformer.engines import find_artifact, open_engine
 
+        find_artifact(options.run)  # refuses an export that cannot translate text
         return open_engine(options.run)
 
 

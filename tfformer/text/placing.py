@@ -579,6 +579,8 @@ class _Placing:
 
     def _need(self, mark: Mark) -> int:
         """The number of words that an element needs so that each element in it gets a word."""
+        if mark.closing is None:
+            return 0  # a point within a word needs no word
         tokens = self._pairs.tokens_of(mark.start, mark.end)
         return max(any(token.is_word for token in tokens), sum(map(self._need, mark.inside)))
 
