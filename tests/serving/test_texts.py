@@ -180,7 +180,6 @@ def test_the_work_for_a_client_that_has_gone_is_given_up():
 def in_thread(*models) -> Iterator[str]:
     """Serve an application in a thread; yield its address."""
     addresses: queue.Queue[str] = queue.Queue()
-    loop = asyncio.new_event_loop()
     done = asyncio.Event()
 
     async def run():
@@ -188,14 +187,14 @@ def in_thread(*models) -> Iterator[str]:
             addresses.put(f"{address}/")
             await done.wait()
 
-    thread = threading.Thread(target=loop.run_until_complete, args=[run()])
-    thread.start()
-    try:
-        yield addresses.get(timeout=20)
-    finally:
-        loop.call_soon_threadsafe(done.set)
-        thread.join()
-        loop.close()
+    with asyncio.Runner() as runner:  # which cancels the tasks that are left at the end
+        thread = threading.Thread(target=runner.run, args=[run()])
+        thread.start()
+        try:
+            yield addresses.get(timeout=20)
+        finally:
+            runner.get_loop().call_soon_threadsafe(done.set)
+            thread.join()
 
 
 @pytest.mark.parametrize("api", ["libretranslate", "deepl"])
