@@ -53,7 +53,7 @@ The animal didn't cross the street because it was too wide.
 SENTENCES
 cat <<'TEXT'
 
-The model knows the 750 English words of the phrasebook's grammar, and the sentences that the grammar makes from them.
+The model knows the 770 English words of the phrasebook's grammar, and the sentences that the grammar makes from them.
 Anything else becomes fluent nonsense. It says "Sie" to everybody, and "du" only to people it loves.
 TEXT
 
