@@ -156,6 +156,10 @@ def test_a_tokenizer_with_prefix_and_rewrites_is_loaded_as_it_was(tmp_path):
     assert loaded.encode(list(WRITTEN)) == tokenizer.encode(list(WRITTEN))
 
 
+def test_the_digest_depends_on_the_pieces(tokenizer):
+    assert PieceTokenizer(MODEL, [*SPECIAL, *own_pieces()]).digest != tokenizer.digest
+
+
 def test_a_model_without_a_list_of_pieces_is_an_ordinary_tokenizer(tmp_path):
     (tmp_path / "source.model").write_bytes(MODEL)
     with pytest.raises(ValueError, match="the padding, unknown, start and end ids"):

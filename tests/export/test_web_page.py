@@ -115,12 +115,12 @@ def test_of_int8_the_browser_gives_the_tokens_of_python_but_for_near_ties(
 
 
 def other_letters(path):
-    """Return a different file of the same size."""
+    """Replace a file by a different one of the same size."""
     path.write_bytes(path.read_bytes()[::-1])
 
 
 def other_limit(path):
-    """Return a manifest with one changed setting."""
+    """Change one setting of a manifest."""
     manifest = json.loads(path.read_text())
     manifest["decoding"]["max_length"] -= 1
     path.write_text(json.dumps(manifest))

@@ -1,4 +1,4 @@
-"""The model: layers, parameters, masks, cached decoding, Keras' methods, and learning to copy."""
+"""The model: layers, parameters, masks, cached decoding and Keras' methods."""
 
 import os
 import subprocess
@@ -216,6 +216,7 @@ def test_dropout_acts_in_training_alone_and_on_embeddings_plus_positions():
     np.testing.assert_array_equal(without(INPUTS, training=True), without(INPUTS))
     assert np.abs(model(INPUTS, training=True) - expected).max() > 0.1
     for stack in (model.encoder, model.decoder):
+        assert [layer.dropout for layer in stack.layers] == [0.3] * 2
         embeddings = tf.random.stateless_normal([4, 50, 16], seed=[1, 2])
         entered, dropped = (
             stack.add_positions(embeddings).numpy(),
@@ -358,6 +359,3 @@ numpy.save("optimizer.npy", [int(model.optimizer.iterations), float(model.optimi
     np.testing.assert_array_equal(np.load(tmp_path / "logits.npy"), logits)
     fourth_rate = 128**-0.5 * 4 * 4000**-1.5
     np.testing.assert_allclose(np.load(tmp_path / "optimizer.npy"), [3, fourth_rate], rtol=1e-5)
-
-
-# Learning

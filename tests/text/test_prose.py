@@ -52,9 +52,9 @@ def test_a_whole_text_keeps_every_word(text, format):
 
 @pytest.mark.parametrize("text", TEXTS, ids=[file.stem for file in PROSE])
 def test_most_sentences_of_running_prose_are_found(text):
-    """225 of the 233 sentences in all three texts; "Sir Wm.
+    """225 of the 233 sentences in all three texts.
 
-    Dacre" and "lat. 44° N." are in the others.
+    The other eight include "Sir Wm. Dacre" and "lat. 44° N.".
     """
     lines = [paragraph.splitlines() for paragraph in text.split("\n\n")]
     found = [

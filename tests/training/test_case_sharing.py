@@ -74,10 +74,10 @@ def test_other_variables_are_updated_as_ever():
 @pytest.mark.slow
 @pytest.mark.parametrize("usual_is_known", [True, pytest.param(False, marks=pytest.mark.nightly)])
 def test_a_softmax_may_be_in_doubt_between_words_of_different_case(usual_is_known):
-    """ "Hund" and "rot" are equally likely, as are both words in any other case.
+    """Two words are equally likely: both in one case, or each as usual, "Hund" and "rot".
 
     The minimum loss gives each probability 1/2. If the case were independent of the word, "hund"
-    and "Rot" would be as likely.
+    and "Rot" would be as likely as "Hund" and "rot".
     """
     pieces = ["▁hund", "▁Hund", "▁HUND", "▁rot", "▁Rot", "▁ROT"]
     pieces += [form(f"▁wort{n}") for n in range(5) for form in (str, str.title, str.upper)]
