@@ -132,6 +132,14 @@ def test_few_sentences_are_never_significant():
     assert [one.better for one in found.metrics] == [None, None]
 
 
+def test_equal_scores_are_never_significant():
+    """Neither metric sees white space, and sacreBLEU's p-values are then the smallest ones."""
+    texts = {"A": ["Ein Hund schläft."] * 100, "B": ["Ein  Hund  schläft."] * 100}
+    found = compare(texts, ["A dog sleeps."] * 100, [["Der Hund schläft."] * 100])
+    assert [one.difference for one in found.metrics] == [0, 0]
+    assert [one.better for one in found.metrics] == [None, None]
+
+
 WORDS = st.lists(st.sampled_from(["der", "Hund", " ", ",", "我", "喜", "\u00a0"]), max_size=8)
 
 

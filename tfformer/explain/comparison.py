@@ -144,7 +144,8 @@ def _compared_metrics(
     for name, metric in metrics.items():
         first, second = bootstrap[name]
         p_values = second.p_value, randomisation[name][1].p_value
-        is_significant = max(p_values) < LEVEL and len(references[0]) >= FEW
+        differs = first.score != second.score  # else sacreBLEU's p-values are the lowest ones
+        is_significant = differs and max(p_values) < LEVEL and len(references[0]) >= FEW
         winner = "B" if second.score > first.score else "A"
         yield MetricComparison(
             metric=name,
