@@ -32,6 +32,7 @@ from tfformer.checkpoints.provenance import read_record, write_record
 from tfformer.checkpoints.tensor_files import read_safetensors, write_safetensors
 from tfformer.checkpoints.weight_names import OUTPUT_BIAS, take
 from tfformer.cli.main import main
+from tfformer.config import Rules
 from tfformer.export.pipeline import export_model
 from tfformer.inference.translator import Translator
 from tfformer.model.transformer import Transformer
@@ -137,6 +138,17 @@ def test_rules_without_a_generation_config_come_back(tmp_path, renormalized):
     rules = [Run.open(path).config.model.dialect.rules for path in (run, again)]
     assert rules[0].repetition_penalty == 1.5
     assert rules[1] == rules[0]
+
+
+def test_a_recipe_may_change_the_rules(imported, tmp_path):
+    run = Run.open(imported("A"))
+    rules = Rules(min_length=4, bad_words=[[7, 11]])  # the rows 5 and 9
+    dialect = run.config.model.dialect.replace(rules=rules)
+    config = run.config.replace(model=run.config.model.replace(dialect=dialect))
+    hugging_face_writer.write(tmp_path, dataclasses.replace(run, config=config), run.load_model())
+    found = json.loads((tmp_path / "generation_config.json").read_text())
+    assert found["min_new_tokens"] == 4
+    assert found["bad_words_ids"] == [[117], [5, 9]]
 
 
 @pytest.mark.parametrize(
