@@ -281,6 +281,24 @@ def test_a_full_queue_refuses_and_recovers(monkeypatch):
     asyncio.run(scenario())
 
 
+def test_a_client_that_leaves_within_its_request_is_no_error(caplog):
+    begin = {"type": "http.request", "body": b'{"inp', "more_body": True}
+    messages = itertools.chain([begin], itertools.repeat({"type": "http.disconnect"}))
+    answers = []
+
+    async def receive():
+        return next(messages)
+
+    async def send(message):
+        answers.append(message)
+
+    request = {"type": "http", "method": "POST", "path": "/v1/models/a:predict"}
+    head = {"query_string": b"", "headers": [(b"host", b"localhost")]}
+    app = application(ServedModels([scripted("a", Scripted())]))
+    asyncio.run(app(request | head, receive, send))
+    assert (answers, caplog.text) == ([], "")
+
+
 def test_a_mistake_of_the_server_is_answered_with_500_and_not_its_end(caplog):
     def fail(*_):
         raise KeyError("a mistake")

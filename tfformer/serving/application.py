@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from fastapi import FastAPI
 from pydantic import BaseModel
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tfformer.serving import pages
@@ -123,6 +124,8 @@ class _AroundRequest:
         except RequestError as error:
             answer = error_answer(scope["path"], error.status, str(error))
             await answer(scope, receive, send_with_headers)
+        except ClientDisconnect:  # within the request's body
+            pass
         except Exception:
             logging.getLogger(__name__).exception("%s %s", scope["method"], scope["path"])
             if not has_begun:
