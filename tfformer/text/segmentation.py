@@ -179,10 +179,14 @@ def _sentences(line: str, start: int, language: str) -> Iterator[str]:
     within = WITHIN.get(language.split("-")[0].split("_")[0].lower())
     while start < len(line):
         pieces = list(sentencex.segment(language, line[start : start + SENTENCEX_BLOCK]))
-        if start + SENTENCEX_BLOCK < len(line) and len(pieces) > 1:
-            last = pieces.pop()
-            while len(pieces) > 1 and _goes_on(pieces[-1], last, within):
-                last = pieces.pop()
+        if start + SENTENCEX_BLOCK < len(line):
+            ends = [
+                number
+                for number in range(1, len(pieces))
+                if not _goes_on(pieces[number - 1], pieces[number], within)
+            ]
+            if ends:  # a block without an end is passed on whole
+                del pieces[ends[-1] :]
         start += sum(map(len, pieces))
         held = ""
         for sentence in pieces:
