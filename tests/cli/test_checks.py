@@ -7,8 +7,8 @@ import click
 import pytest
 
 from tfformer.cli.main import main, program
-from tfformer.export.formats import NAMES, options_of
-from tfformer.storage.manifest import write_manifest
+from tfformer.export import NAMES, options_of
+from tfformer.storage.artifact_folders import write_manifest
 from tfformer.version import __version__
 
 HEAVY = {"tensorflow", "keras"}

@@ -11,7 +11,7 @@ from support.light_install import light
 
 from tfformer.cli import doctor
 from tfformer.cli.main import main
-from tfformer.export.formats import NAMES
+from tfformer.export import NAMES
 
 
 def test_versions_speed_and_formats(capsys):

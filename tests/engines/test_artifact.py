@@ -8,7 +8,7 @@ import pytest
 from support.scripted_engine import ScriptedEngine
 
 from tfformer.engines import ArtifactError, artifact, find_artifact
-from tfformer.storage.manifest import write_manifest
+from tfformer.storage.artifact_folders import write_manifest
 
 
 def export(folder, **values):

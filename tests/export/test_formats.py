@@ -2,7 +2,7 @@
 
 import pytest
 
-from tfformer.export.formats import check_options, options_of
+from tfformer.export import check_options, options_of
 from tfformer.export.pipeline import export_model
 
 

@@ -24,7 +24,7 @@ from tfformer.export.parity import ask
 from tfformer.export.pipeline import export_model
 from tfformer.export.saved_model import writer
 from tfformer.special_ids import END_ID, START_ID
-from tfformer.storage.manifest import write_manifest
+from tfformer.storage.artifact_folders import write_manifest
 
 pytestmark = pytest.mark.slow  # an export is read back in another process
 

@@ -18,7 +18,7 @@ from tfformer.checkpoints.provenance import read_record
 from tfformer.config import Config, builtin_recipes, read_recipe
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.run_directory import Run, Tokenizers, new_model
-from tfformer.storage.manifest import check_files, read_manifest, write_manifest
+from tfformer.storage.artifact_folders import check_files, read_manifest, write_manifest
 from tfformer.storage.whole_files import file_digest
 from tfformer.version import __version__
 

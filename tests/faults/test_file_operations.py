@@ -18,7 +18,7 @@ from support.faults import check_without, record, size
 from support.faulty_process import FULL_DISK, INPUT_OUTPUT, KILL, FaultyProcess, Outcome, spread
 
 from tfformer.run_directory import Run, check_free
-from tfformer.storage.manifest import check_files, read_manifest
+from tfformer.storage.artifact_folders import check_files, read_manifest
 from tfformer.storage.whole_files import TEMPORARY, file_digest, remove_leftovers
 
 SAMPLES = {("corpus", FULL_DISK): 1, ("train", KILL): 1}  # of others only by scripts/faults.sh

@@ -8,7 +8,7 @@ from support.servers import save_scripted_model, write_manifest_of
 
 from tfformer.cli.main import main
 from tfformer.serving.served_models import ServedModel
-from tfformer.storage.manifest import check_files, read_manifest, write_manifest
+from tfformer.storage.artifact_folders import check_files, read_manifest, write_manifest
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import tensorflow as tf
 
-from tfformer.storage.manifest import write_manifest
+from tfformer.storage.artifact_folders import write_manifest
 
 SERVING = Path(__file__).parents[2] / "export" / "serving"
 

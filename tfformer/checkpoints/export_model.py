@@ -20,7 +20,7 @@ from tfformer.checkpoints.weight_names import WeightName
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
 from tfformer.runtime.steps import Steps
-from tfformer.storage.manifest import write_manifest
+from tfformer.storage.artifact_folders import write_manifest
 from tfformer.storage.whole_files import file_digest, publish, temporary_folder
 from tfformer.version import __version__
 

@@ -15,7 +15,7 @@ import click
 
 from tfformer.cli.options import TEXT_FILE, TEXT_SOURCE, examples, languages, run
 from tfformer.cli.terminal import Progress, check_new_file, load_tensorflow
-from tfformer.storage.run_folders import exported_version, is_run
+from tfformer.storage.artifact_folders import exported_version, is_run
 from tfformer.storage.whole_files import write_text
 
 if TYPE_CHECKING:

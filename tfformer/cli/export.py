@@ -18,10 +18,10 @@ from tfformer.cli.options import (
     run,
 )
 from tfformer.cli.terminal import load_tensorflow
-from tfformer.export.formats import NAMES, check_options
-from tfformer.export.litert.format import QUANTIZATIONS
-from tfformer.export.saved_model.format import DTYPES
-from tfformer.storage.run_folders import MANIFEST, is_run
+from tfformer.export import NAMES, check_options
+from tfformer.export.litert import QUANTIZATIONS
+from tfformer.export.saved_model import DTYPES
+from tfformer.storage.artifact_folders import MANIFEST, is_run
 
 
 @click.command(

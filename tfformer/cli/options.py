@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
+from tfformer.storage.artifact_folders import run_folder
 from tfformer.storage.folders import ADDRESS
-from tfformer.storage.run_folders import run_folder
 
 F = TypeVar("F", bound=Callable[..., Any])
 

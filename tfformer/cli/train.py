@@ -9,7 +9,7 @@ import click
 from tfformer.cli.options import AT_LEAST_1, NewFolder, RunFolder, examples, new_folder
 from tfformer.cli.options import ray as ray_cluster
 from tfformer.cli.terminal import load_tensorflow
-from tfformer.storage.run_folders import check_free, run_folder
+from tfformer.storage.artifact_folders import check_free, run_folder
 
 if TYPE_CHECKING:
     from tfformer.config import Config

@@ -34,14 +34,14 @@ from tfformer.cli.terminal import (
 )
 from tfformer.runtime.devices import device_line
 from tfformer.runtime.steps import Steps
-from tfformer.storage.run_folders import exported_version, is_run, run_folder
+from tfformer.storage.artifact_folders import exported_version, is_run, run_folder
 
 if TYPE_CHECKING:
     from tfformer.corpora.parts import Part
     from tfformer.corpora.translation import Counts
     from tfformer.data.encoding import EncodedSentences
     from tfformer.engines import Artifact, Engine
-    from tfformer.inference.translation import Translation
+    from tfformer.inference import Translation
     from tfformer.inference.translator import Translator
     from tfformer.text import TextTranslator
 

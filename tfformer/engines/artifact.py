@@ -13,9 +13,15 @@ from tfformer.data.imported_tokenizers import load_tokenizer
 from tfformer.data.tokenizer_pair import Tokenizers as Tokenizers
 from tfformer.engines.engine import GREEDY, Engine
 from tfformer.runtime.tensorflow import import_tensorflow
+from tfformer.storage.artifact_folders import (
+    MANIFEST,
+    REMEDY,
+    checked_manifest,
+    exported_version,
+    is_run,
+    read_manifest,
+)
 from tfformer.storage.folders import folder_at
-from tfformer.storage.manifest import REMEDY, checked_manifest, read_manifest
-from tfformer.storage.run_folders import MANIFEST, exported_version, is_run
 from tfformer.storage.whole_files import file_digest
 
 SAVED_MODEL = "saved_model.pb"  # marks a folder without a manifest as an artifact

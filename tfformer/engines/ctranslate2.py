@@ -15,7 +15,7 @@ import numpy as np
 
 from tfformer.engines.artifact import open_export
 from tfformer.engines.engine import Engine
-from tfformer.inference.translation import Translation
+from tfformer.inference import Translation
 
 
 class CTranslate2Engine(Engine):

@@ -14,7 +14,7 @@ import numpy as np
 
 from tfformer.data.encoding import in_batches, truncation_report
 from tfformer.data.tokenizer_pair import Tokenizers
-from tfformer.inference.translation import Translation
+from tfformer.inference import Translation
 
 GREEDY, BEAM = "serving_default", "translate_beam"  # the signatures over text
 CHARACTERS_PER_TOKEN = 64  # maximum characters read per token of the limit; a piece has up to 16

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tfformer.engines.engine import Engine
-from tfformer.inference.translation import Translation
+from tfformer.inference import Translation
 from tfformer.inference.translator import Translator
 from tfformer.run_directory import Run
 

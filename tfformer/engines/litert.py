@@ -20,7 +20,7 @@ from ai_edge_litert.interpreter import Interpreter
 from tfformer.data.encoding import in_batches
 from tfformer.engines.artifact import open_export
 from tfformer.engines.engine import NO_TRANSLATION, Engine
-from tfformer.inference.translation import Translation
+from tfformer.inference import Translation
 from tfformer.runtime.tensorflow import silence
 from tfformer.special_ids import END_ID
 

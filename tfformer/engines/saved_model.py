@@ -14,9 +14,8 @@ from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 from tfformer.engines.artifact import SAVED_MODEL, exported_tokenizers
 from tfformer.engines.engine import BEAM, GREEDY, NO_TRANSLATION, Arrays, Engine, Signature
 from tfformer.engines.engine import TensorSpec as Spec
-from tfformer.inference.translation import Translation
-from tfformer.storage.manifest import checked_manifest
-from tfformer.storage.run_folders import MANIFEST
+from tfformer.inference import Translation
+from tfformer.storage.artifact_folders import MANIFEST, checked_manifest
 
 FINGERPRINT = "fingerprint.pb"
 

@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from tfformer.checkpoints.export_model import write_checkpoint
-from tfformer.export import parity
+from tfformer.export import CHECKPOINTS, FORMATS, check_options, parity
 from tfformer.export.format import Format
-from tfformer.export.formats import CHECKPOINTS, FORMATS, check_options
 from tfformer.export.manifest import first_manifest, model_card
 from tfformer.export.parity import random_samples
 from tfformer.inference.text_model import TextModel
 from tfformer.inference.text_models import TEXT_MODELS
 from tfformer.run_directory import Run
 from tfformer.runtime.steps import Steps
-from tfformer.storage.manifest import write_manifest
+from tfformer.storage.artifact_folders import write_manifest
 from tfformer.storage.whole_files import publish, temporary_folder, write_text
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from tfformer.export.litert.format import LiteRT
+from tfformer.export.litert import LiteRT
 from tfformer.runtime.steps import Steps
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from tfformer.data.batches import by_length
 from tfformer.data.encoding import EncodedSentences, in_batches, truncation_report
 from tfformer.data.sources import SentencePair
-from tfformer.inference.translation import Translation
+from tfformer.inference import Translation
 from tfformer.inference.translator import ForcedScore, Translator
 from tfformer.runtime.devices import has_gpu
 

@@ -25,7 +25,7 @@ from tfformer.data.encoding import (
 )
 from tfformer.data.imported_tokenizers import AnyTokenizer
 from tfformer.data.sources import Row
-from tfformer.inference import evaluation
+from tfformer.inference import Translation, evaluation
 from tfformer.inference.graphs import (
     FIRST_CAPACITY,
     sample_ids,
@@ -34,7 +34,6 @@ from tfformer.inference.graphs import (
 )
 from tfformer.inference.search import Hypotheses, check_sampling, is_used
 from tfformer.inference.text_model import SAMPLES, Measured, TextModel
-from tfformer.inference.translation import Translation
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Model, Run, Tokenizers
 from tfformer.runtime.devices import has_gpu

@@ -11,7 +11,7 @@ from tfformer.checkpoints.provenance import NOT_STATED, write_record
 from tfformer.checkpoints.run_writer import NEVER
 from tfformer.checkpoints.vocabulary import RowOrder
 from tfformer.config import Config, Dialect
-from tfformer.export.formats import FORMATS, check_options
+from tfformer.export import FORMATS, check_options
 from tfformer.export.pipeline import write_version
 from tfformer.inference.translator import Translator
 from tfformer.keras_hub.model import KerasHubModel

@@ -15,12 +15,12 @@ tensorboard/        the same figures and sample texts for TensorBoard
 """
 
 from tfformer.data.tokenizer_pair import Tokenizers as Tokenizers
-from tfformer.run_directory.locks import locked_for_new_run as locked_for_new_run
-from tfformer.run_directory.locks import locked_for_resume as locked_for_resume
 from tfformer.run_directory.model_kinds import MODEL_KINDS as MODEL_KINDS
 from tfformer.run_directory.model_kinds import Model as Model
 from tfformer.run_directory.model_kinds import new_model as new_model
 from tfformer.run_directory.model_kinds import settings_of as settings_of
 from tfformer.run_directory.run import Run as Run
 from tfformer.run_directory.run import first_line as first_line
-from tfformer.storage.run_folders import check_free as check_free
+from tfformer.run_directory.run import locked_for_new_run as locked_for_new_run
+from tfformer.run_directory.run import locked_for_resume as locked_for_resume
+from tfformer.storage.artifact_folders import check_free as check_free

@@ -1,15 +1,16 @@
-"""An opened run directory: reading, checking and writing its files."""
+"""An opened run directory: reading, checking, writing and locking its files."""
 
 import dataclasses
 import functools
 import json
 import lzma
+import math
 import shutil
 import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -23,8 +24,8 @@ from tfformer.config import Architecture, Config
 from tfformer.data.imported_tokenizers import load_tokenizer
 from tfformer.data.tokenizer_pair import Tokenizers
 from tfformer.run_directory.model_kinds import MODEL_KINDS, Model, ModelKind, new_model
-from tfformer.storage.folders import Folder, folder_at
-from tfformer.storage.run_folders import RUN_CONFIG, run_folder
+from tfformer.storage.artifact_folders import BEFORE_CONFIG, RUN_CONFIG, check_free, run_folder
+from tfformer.storage.folders import LOCK, Folder, folder_at
 from tfformer.storage.whole_files import (
     digest_of_values,
     error_keeping,
@@ -274,7 +275,7 @@ class Run:
             FileNotFoundError: No validation has been reached yet.
             ValueError: The weights are damaged, or belong to another recipe or vocabulary.
         """
-        shapes = self._stored_shapes()
+        shapes = self.check_weights()
         model = new_model(self.config.model, self.tokenizers)
         if shapes != sorted(tuple(weight.shape) for weight in model.weights):
             raise self._bad_weights("its arrays are not the model's")
@@ -284,33 +285,43 @@ class Run:
             raise self._bad_weights(first_line(error)) from None
         return model
 
-    def check_weights(self) -> None:
-        """Check best.weights.h5 without building the model; raise the errors of `load_model`."""
-        self._stored_shapes()
+    def check_weights(self) -> list[tuple[int, ...]]:
+        """Check best.weights.h5 without building the model; return the sorted shapes of its arrays.
 
-    def _stored_shapes(self) -> list[tuple[int, ...]]:
-        """Return the sorted shapes of the arrays in best.weights.h5 after all checks."""
+        The errors are those of `load_model`.
+        """
         if not self.weights.is_file():
             raise FileNotFoundError(
                 f"{self.folder} has no best.weights.h5 yet: no validation has been reached; "
                 "continue training"
             )
-        self._check_seal()
-        expected = self.kind.parameters(self.config.model, self.tokenizers)
+        try:
+            model_digest = read_seal(self.weights)  # before h5py parses a byte
+        except ValueError as error:
+            raise self._bad_weights(str(error)) from None
+        if model_digest != self.model_digest:
+            raise self._bad_weights("it was trained with other model settings")
+        shapes: list[tuple[int, ...]] = []
+        is_whole = []
+
+        def note(name: str, item: h5py.Group | h5py.Dataset) -> None:
+            if isinstance(item, h5py.Dataset):
+                shapes.append(item.shape)
+                is_whole.append(item.id.get_storage_size() == item.nbytes)
+
         try:
             with h5py.File(self.weights) as file:
-                arrays = _arrays(file)
-                count = sum(array.size for array in arrays)
-                if count != expected:
-                    raise self._bad_weights(f"{count:,} parameters, but the model has {expected:,}")
-                # A small file may declare huge arrays, and the model would be built that large.
-                if any(array.id.get_storage_size() != array.nbytes for array in arrays):
-                    raise self._bad_weights("some of its values are missing")
-                return sorted(array.shape for array in arrays)
-        except _WeightsError:
-            raise
+                file.visititems(note)
         except UNREADABLE as error:
             raise self._bad_weights(first_line(error)) from None
+        count = sum(map(math.prod, shapes))
+        expected = self.kind.parameters(self.config.model, self.tokenizers)
+        if count != expected:
+            raise self._bad_weights(f"{count:,} parameters, but the model has {expected:,}")
+        # A small file may declare huge arrays, and the model would be built that large.
+        if not all(is_whole):
+            raise self._bad_weights("some of its values are missing")
+        return sorted(shapes)
 
     def save_weights(self, model: SavesWeights) -> None:
         """Replace best.weights.h5, sealed with the digest of the model's settings.
@@ -323,17 +334,8 @@ class Run:
             seal(temporary, self.model_digest)
         self.folder.push()
 
-    def _check_seal(self) -> None:
-        """Compare the digests, before h5py parses a byte."""
-        try:
-            model_digest = read_seal(self.weights)
-        except ValueError as error:
-            raise self._bad_weights(str(error)) from None
-        if model_digest != self.model_digest:
-            raise self._bad_weights("it was trained with other model settings")
-
-    def _bad_weights(self, reason: str) -> "_WeightsError":
-        return _WeightsError(
+    def _bad_weights(self, reason: str) -> ValueError:
+        return ValueError(
             f"{self.weights} is damaged or belongs to another model ({reason}); train again"
         )
 
@@ -410,10 +412,6 @@ class Run:
             ) from None
 
 
-class _WeightsError(ValueError):
-    """The weights file is damaged or belongs to another model."""
-
-
 def first_line(error: Exception) -> str:
     """The first line of an error's text, which fits into a message."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
@@ -438,17 +436,6 @@ def _explained(path: Path) -> Iterator[None]:
         ) from None
 
 
-def _arrays(file: h5py.File) -> list[h5py.Dataset]:
-    arrays: list[h5py.Dataset] = []
-
-    def collect(name: str, item: h5py.Group | h5py.Dataset) -> None:
-        if isinstance(item, h5py.Dataset):
-            arrays.append(item)
-
-    file.visititems(collect)
-    return arrays
-
-
 def _tokenizer_paths(folder: Path, shared: bool) -> list[Path]:
     names = ["tokenizer.model"] if shared else ["source.model", "target.model"]
     return [folder / name for name in names]
@@ -456,3 +443,54 @@ def _tokenizer_paths(folder: Path, shared: bool) -> list[Path]:
 
 def _variables(model: Model) -> list[keras.Variable]:
     return [*model.variables, *model.optimizer.variables]
+
+
+@contextmanager
+def locked_for_new_run(path: str | Path) -> Iterator[None]:
+    """Lock a folder for a new training run.
+
+    If the block ends without a config.json, the files that it wrote are removed.
+
+    Raises:
+        FileExistsError: The folder is not empty.
+        BlockingIOError: Another training run has locked the folder.
+    """
+    check_free(path)
+    folder = folder_at(path)
+    missing = [parent for parent in (folder.path, *folder.path.parents) if not parent.exists()]
+    folder.path.mkdir(parents=True, exist_ok=True)
+    try:
+        with _held(folder):
+            check_free(path)
+            try:
+                yield
+            finally:
+                if not (folder.path / RUN_CONFIG).exists():
+                    for name in BEFORE_CONFIG - {LOCK}:
+                        (folder.path / name).unlink(missing_ok=True)
+                    folder.push()
+    finally:
+        for parent in missing:
+            with suppress(OSError):  # not empty: the run is in it
+                parent.rmdir()
+
+
+@contextmanager
+def locked_for_resume(path: str | Path) -> Iterator[Run]:
+    """Lock an existing run, so that no other process continues it.
+
+    A link among TensorBoard's events is refused, because it would not be followed.
+    """
+    folder = run_folder(path)
+    with _held(folder):
+        run = Run.open(path)
+        for entry in (run.tensorboard, *run.tensorboard.rglob("*")):
+            if entry.is_symlink():
+                raise ValueError(f"{entry} is a link, which is not followed; remove it")
+        yield run
+
+
+def _held(folder: Folder) -> AbstractContextManager[None]:
+    return folder.held(
+        f"{folder} is being written by another training run; wait until it has ended, or stop it"
+    )

@@ -8,7 +8,7 @@ from pathlib import Path
 from tfformer.engines import Engine, Signature, open_engine
 from tfformer.engines.artifact import SAVED_MODEL
 from tfformer.serving.errors import RequestError, check_name
-from tfformer.storage.run_folders import MANIFEST, is_run
+from tfformer.storage.artifact_folders import MANIFEST, is_run
 from tfformer.text import Align
 
 NEWEST = 2  # number of versions to serve: the current version and its successor

@@ -19,7 +19,7 @@ from tfformer.serving.application import application
 from tfformer.serving.errors import MAX_NAME
 from tfformer.serving.security import read_keys
 from tfformer.serving.served_models import ServedModel, ServedModels
-from tfformer.storage.run_folders import is_run
+from tfformer.storage.artifact_folders import is_run
 from tfformer.text import Align
 
 NAME = "[^/:]+"

@@ -26,7 +26,7 @@ def convert(
     """Write the LiteRT file of a SavedModel with these signatures; ValueError if that fails.
 
     `save` writes the SavedModel into a folder, while the other process imports TensorFlow.
-    `quantize` is one of `format.QUANTIZATIONS`.
+    `quantize` is one of `QUANTIZATIONS`.
     """
     path = path.absolute()
     with (

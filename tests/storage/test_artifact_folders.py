@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tfformer.storage.run_folders import exported_version, is_run, run_folder
+from tfformer.storage.artifact_folders import exported_version, is_run, run_folder
 
 
 def folder_of(place: Path, *names: str) -> Path:
