@@ -31,7 +31,7 @@ gc.set_threshold(50_000)
 
 LONGEST = (
     *("test_train", "test_saved_model", "test_litert", "test_file_operations"),
-    *("test_verbs", "test_graphs", "test_web_page", "test_strategies", "test_text_models"),
+    *("test_verbs", "test_graphs", "test_web_page", "test_strategies", "test_text_model_kinds"),
 )
 
 

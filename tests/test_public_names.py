@@ -16,7 +16,7 @@ import keras
 import pytest
 
 import tfformer
-from tfformer.model.registry import LayerOptions
+from tfformer.model.base_layer import LayerOptions
 
 ROOT = Path(__file__).parents[1]
 PUBLIC_NAMES = tfformer.__all__

@@ -5,7 +5,7 @@ from .config import Config as Config
 from .data.batches import training_dataset as training_dataset
 from .data.tokenizers import Tokenizer as Tokenizer
 from .explain.alignment import alignments as alignments
-from .explain.attention import attention as attention
+from .explain.attention_maps import attention as attention
 from .export.pipeline import export_model as export_model
 from .inference.beam_search import beam_search as beam_search
 from .inference.generator import Generator as Generator

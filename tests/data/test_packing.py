@@ -17,7 +17,7 @@ from tfformer.data import encoding
 from tfformer.data.batches import Batches, training_dataset
 from tfformer.data.packing import count_bins, pack
 from tfformer.special_ids import PAD_ID, START_ID
-from tfformer.training.start import Start
+from tfformer.training.resume_or_initialise import Start
 from tfformer.training.training_data import TrainingData
 
 WIDTH = 12

@@ -16,7 +16,7 @@ from tfformer.explain.alignment import (
     nearest_targets,
     pharaoh,
 )
-from tfformer.explain.attention import AttentionMaps, attention
+from tfformer.explain.attention_maps import AttentionMaps, attention
 
 
 def test_words_are_aligned_to_what_looks_at_them_most_in_the_mean_of_the_heads(

@@ -9,7 +9,7 @@ import numpy as np
 from support.browser import Browser
 from support.made_up_attention import EXAMPLE, made_up_attention
 
-from tfformer.explain.attention import AttentionMaps
+from tfformer.explain.attention_maps import AttentionMaps
 from tfformer.explain.pictures import draw_attention as draw
 
 

@@ -9,7 +9,7 @@ import pytest
 from support.made_up_attention import EXAMPLE, made_up
 
 from tfformer.cli.main import main
-from tfformer.explain.attention import WORD_START, Attention, AttentionMaps
+from tfformer.explain.attention_maps import WORD_START, Attention, AttentionMaps
 from tfformer.explain.pictures import draw_attention as draw
 
 PNG_SIGNATURE, PNG_END = b"\x89PNG\r\n\x1a\n", b"IEND\xaeB`\x82"

@@ -25,10 +25,10 @@ pytestmark = pytest.mark.slow  # an export is read back in another process
 
 missing = "LiteRT is not installed: pip install -e '.[litert]'"
 flatbuffer_utils = pytest.importorskip("ai_edge_litert.tools.flatbuffer_utils", reason=missing)
-passes = pytest.importorskip("tfformer.export.litert.passes")
+quantization = pytest.importorskip("tfformer.export.litert.quantization")
 litert_writer = pytest.importorskip("tfformer.export.litert.writer")
 converter = pytest.importorskip("tfformer.export.litert.converter")
-schema = passes.schema
+schema = quantization.schema
 
 SAMPLE = Path(__file__).parents[2] / "export" / "on_device" / "sample.py"
 
@@ -223,7 +223,7 @@ def test_a_matrix_that_something_else_reads_stays_as_it_is():
     model = flatbuffer_utils.convert_bytearray_to_object(
         tf.lite.TFLiteConverter.from_concrete_functions([both.get_concrete_function()]).convert()
     )
-    passes.quantize(model)
+    quantization.quantize_weights(model)
     read = {
         int(number)
         for operator in model.subgraphs[0].operators

@@ -19,7 +19,7 @@ from tensorflow_serving.apis import prediction_log_pb2
 
 from tfformer.checkpoints.import_model import import_model
 from tfformer.data.sources import read_pairs
-from tfformer.export.manifest import EXAMPLES, NO_LICENCE, model_card, right_examples
+from tfformer.export.model_card import EXAMPLES, NO_LICENCE, model_card, right_examples
 from tfformer.export.parity import ask
 from tfformer.export.pipeline import export_model
 from tfformer.export.saved_model import writer

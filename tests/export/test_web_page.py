@@ -22,7 +22,7 @@ from tfformer.engines import open_engine
 from tfformer.engines.litert import IdSearch
 from tfformer.export import web
 from tfformer.export.pipeline import export_model
-from tfformer.runtime.steps import Steps
+from tfformer.runtime.progress_lines import Steps
 from tfformer.special_ids import END_ID
 
 SENTENCES = [source for source, _ in itertools.islice(read_pairs("phrasebook:valid"), 40)]

@@ -20,7 +20,7 @@ from tfformer.model.cache import KeysValues
 from tfformer.model.embedding import TokenEmbedding
 from tfformer.model.feed_forward import FeedForward
 from tfformer.model.layers import DecoderLayer, EncoderLayer
-from tfformer.model.marian import MarianDecoderLayer, ZeroStartEmbedding
+from tfformer.model.marian_layers import MarianDecoderLayer, ZeroStartEmbedding
 from tfformer.model.masks import look_ahead_mask, padding_mask
 from tfformer.model.positions import PositionalEncoding
 from tfformer.special_ids import START_ID

@@ -13,13 +13,13 @@ import pytest
 from support.alignments import last_word_first
 from support.served_texts import backwards, client_of, events, posted, serving, with_client
 
-from tfformer.serving import translations
+from tfformer.serving import queued_translator
 from tfformer.serving.application import application
 from tfformer.serving.errors import RequestError
 from tfformer.serving.languages import Directions, languages_of
+from tfformer.serving.queued_translator import TranslatedPiece, TranslationCache
 from tfformer.serving.security import read_keys
 from tfformer.serving.served_models import ServedModels
-from tfformer.serving.translations import TranslatedPiece, TranslationCache
 from tfformer.text import Segment
 
 LONG = "One two three four, five six seven eight nine ten."
@@ -92,7 +92,7 @@ def test_the_work_for_a_column_of_numbers_grows_with_its_lines(monkeypatch):
             return False
 
     lines = [Number(f"{number}\n", True) for number in range(2_000)]
-    monkeypatch.setattr(translations, "segments", lambda *_: lines)
+    monkeypatch.setattr(queued_translator, "segments", lambda *_: lines)
 
     async def scenario(client):
         body = {"q": "any", "source": "en", "target": "de"}
@@ -121,7 +121,7 @@ def stream_of(pieces: Callable) -> tuple[int, str]:
 
     async def run():
         app = application(ServedModels([backwards("en-de", [])]))
-        app.state.serving.translations.pieces = pieces
+        app.state.serving.translator.pieces = pieces
         async with (
             client_of(app) as client,
             client.post("/translate/stream", json=ASKED) as response,
@@ -165,7 +165,7 @@ def test_the_work_for_a_client_that_has_gone_is_given_up():
 
     async def scenario():
         app = application(ServedModels([backwards("en-de", [])]))
-        app.state.serving.translations.texts = texts
+        app.state.serving.translator.texts = texts
         async with client_of(app) as client:
             request = asyncio.create_task(client.post("/translate", json=ASKED))
             await asyncio.wait_for(begun.wait(), 20)

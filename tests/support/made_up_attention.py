@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tfformer.explain.attention import Attention, AttentionMaps
+from tfformer.explain.attention_maps import Attention, AttentionMaps
 
 
 def made_up(rows: str, columns: str, layers=1, heads=2, kind="encoder") -> AttentionMaps:

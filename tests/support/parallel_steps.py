@@ -9,9 +9,9 @@ import tensorflow as tf
 
 import tfformer
 from tfformer.config import Config
-from tfformer.model import batch_shards
+from tfformer.model import data_parallel
+from tfformer.training.multi_worker import Workers, workers_of
 from tfformer.training.optimizer import new_optimizer
-from tfformer.training.workers import Workers, workers_of
 
 STEPS = 50
 COUNTS = (1, 3)  # of devices
@@ -37,7 +37,7 @@ def config(optimizer: str, strategy: str) -> Config:
 
 def trained(optimizer: str, workers: Workers) -> dict[str, np.ndarray]:
     """Return the loss of each step, the weights and their averages, and the traced shards."""
-    traced, shard = [], batch_shards._shard
+    traced, shard = [], data_parallel._shard
     keras.utils.set_random_seed(1)
     model = tfformer.LanguageModel(19, norm="pre", use_bias=False, **SHAPE)
     inner = new_optimizer(config(optimizer, "one_device"), epoch_steps=10)
@@ -50,7 +50,7 @@ def trained(optimizer: str, workers: Workers) -> dict[str, np.ndarray]:
     model.devices = workers.devices
     model.shards = len(workers.devices)
     model.workers = workers if workers.count > 1 else None
-    batch_shards._shard = lambda *given: traced.append(given[1]) or shard(*given)
+    data_parallel._shard = lambda *given: traced.append(given[1]) or shard(*given)
     ids, weights = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None], tf.float32)
     losses = Losses()
     model.fit(
@@ -59,7 +59,7 @@ def trained(optimizer: str, workers: Workers) -> dict[str, np.ndarray]:
         callbacks=[losses],
         verbose=0,
     )
-    batch_shards._shard = shard
+    data_parallel._shard = shard
     averages = inner._model_variables_moving_average
     arrays = [np.ravel(variable) for variable in [*model.trainable_variables, *averages]]
     return {

@@ -21,16 +21,16 @@ from tfformer.data import text_cache
 from tfformer.inference import evaluation, text_model
 from tfformer.inference.generator import Generator
 from tfformer.inference.translator import Translator
-from tfformer.model import batch_shards
+from tfformer.model import data_parallel
 from tfformer.run_directory import Run
-from tfformer.training import callbacks
+from tfformer.training import callbacks, checkpointing
 from tfformer.training import train as training
 from tfformer.training.callbacks import TrainingDiverged
 from tfformer.training.early_stopping import best_epoch, validations_since_best
-from tfformer.training.start import Resumed, Start
+from tfformer.training.multi_worker import Workers
+from tfformer.training.resume_or_initialise import Resumed, Start
 from tfformer.training.train import train
 from tfformer.training.training_data import TrainingData, train_tokenizers
-from tfformer.training.workers import Workers
 
 EPOCH_STEPS = 7  # of `full_config`
 WEIGHTS = "best.weights.h5"
@@ -300,9 +300,9 @@ def test_a_run_compiled_by_xla_or_in_shards_has_the_losses_of_a_plain_one(
     corpus, plain, tmp_path, monkeypatch, settings, shards
 ):
     """With XLA, the batches have more padding."""
-    cut, shard = [], batch_shards._shard
+    cut, shard = [], data_parallel._shard
     monkeypatch.setattr(
-        batch_shards, "_shard", lambda *given: cut.append(given[1]) or shard(*given)
+        data_parallel, "_shard", lambda *given: cut.append(given[1]) or shard(*given)
     )
     train(one_batch_an_epoch(corpus, **settings), tmp_path / "run", report=silent)
     assert set(cut) == shards
@@ -411,9 +411,9 @@ def test_not_a_number_stops_with_the_step_and_keeps_the_last_good_checkpoint(
 
 
 def test_a_resumed_run_counts_the_minutes_behind_it(monkeypatch):
-    monkeypatch.setattr(callbacks.time, "monotonic", lambda: 1000.0)
+    monkeypatch.setattr(checkpointing.time, "monotonic", lambda: 1000.0)
     new, resumed = (
-        callbacks.HistoryAndResume(None, Config(), history, callbacks.StepCounter(0), Workers())
+        checkpointing.HistoryAndResume(None, Config(), history, callbacks.StepCounter(0), Workers())
         for history in ([], [{"minutes": 7.0}])
     )
     assert (new.start, resumed.start) == (1000.0, 1000.0 - 7 * 60)

@@ -8,8 +8,8 @@ from support.number_corpus import write_number_corpus
 from support.numpy_layers import smoothed_cross_entropy
 
 from tfformer.config import Config
-from tfformer.training.callbacks import Validation, frequency_loss
 from tfformer.training.train import train
+from tfformer.training.validation import Validation, frequency_loss
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])

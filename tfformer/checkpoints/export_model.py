@@ -19,7 +19,7 @@ from tfformer.checkpoints.provenance import imported_from, read_record
 from tfformer.checkpoints.weight_names import WeightName
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
-from tfformer.runtime.steps import Steps
+from tfformer.runtime.progress_lines import Steps
 from tfformer.storage.artifact_folders import write_manifest
 from tfformer.storage.whole_files import file_digest, publish, temporary_folder
 from tfformer.version import __version__

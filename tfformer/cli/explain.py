@@ -54,7 +54,7 @@ def attention(run: str, sentence: str, kind: str, word: str | None, output: str)
         raise ValueError(f"--output {output} must end in one of .png, .svg, .html")
     check_new_file(output)
     load_tensorflow()
-    from tfformer.explain.attention import attention as attention_of
+    from tfformer.explain.attention_maps import attention as attention_of
     from tfformer.explain.influence import Decision, influences
     from tfformer.explain.pictures import draw_attention, draw_influences
     from tfformer.inference.translator import Translator

@@ -33,7 +33,7 @@ from tfformer.cli.terminal import (
     typed_lines,
 )
 from tfformer.runtime.devices import device_line
-from tfformer.runtime.steps import Steps
+from tfformer.runtime.progress_lines import Steps
 from tfformer.storage.artifact_folders import exported_version, is_run, run_folder
 
 if TYPE_CHECKING:

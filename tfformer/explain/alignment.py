@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from tfformer.data.encoding import Sentences, check_pairs, warn_of_truncation
-from tfformer.explain.attention import (
+from tfformer.explain.attention_maps import (
     AttentionMaps,
     Weights,
     attention_weights,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfformer.explain.attention import Attention, AttentionMaps
+from tfformer.explain.attention_maps import Attention, AttentionMaps
 from tfformer.explain.influence import Influences
 from tfformer.html_page import fill_page
 from tfformer.storage.whole_files import whole_file, write_text

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tfformer.export.format import Format, check_installed, with_search
-from tfformer.runtime.steps import Steps
+from tfformer.runtime.progress_lines import Steps
 from tfformer.special_ids import END_ID, START_ID, UNKNOWN_ID
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ from typing import Any, TextIO
 from tfformer.checkpoints.export_model import write_checkpoint
 from tfformer.export import CHECKPOINTS, FORMATS, check_options, parity
 from tfformer.export.format import Format
-from tfformer.export.manifest import first_manifest, model_card
+from tfformer.export.model_card import first_manifest, model_card
 from tfformer.export.parity import random_samples
 from tfformer.inference.text_model import TextModel
-from tfformer.inference.text_models import TEXT_MODELS
+from tfformer.inference.text_model_kinds import TEXT_MODELS
 from tfformer.run_directory import Run
-from tfformer.runtime.steps import Steps
+from tfformer.runtime.progress_lines import Steps
 from tfformer.storage.artifact_folders import write_manifest
 from tfformer.storage.whole_files import publish, temporary_folder, write_text
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from tfformer.export.litert import LiteRT
-from tfformer.runtime.steps import Steps
+from tfformer.runtime.progress_lines import Steps
 
 if TYPE_CHECKING:
     from tfformer.run_directory import Run

@@ -17,7 +17,7 @@ from tfformer.inference.translator import Translator
 from tfformer.keras_hub.model import KerasHubModel
 from tfformer.run_directory import Run
 from tfformer.runtime.extras import install_line
-from tfformer.runtime.steps import Steps
+from tfformer.runtime.progress_lines import Steps
 from tfformer.special_ids import START_ID
 
 NO_LIMIT = 10**6  # target tokens, for any source length: only `max_length` is a limit

@@ -9,10 +9,10 @@ import keras
 import tensorflow as tf
 
 from tfformer.argument_checks import require_size
+from tfformer.model.base_layer import LayerOptions, SequenceLayer, Shape, arguments_of, register
 from tfformer.model.cache import KeysValues
 from tfformer.model.fast_layers import Dense, with_axes
 from tfformer.model.masks import carried_mask, join_masks
-from tfformer.model.registry import LayerOptions, SequenceLayer, Shape, arguments_of, register
 
 
 @register

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfformer.model.registry import register
+from tfformer.model.base_layer import register
 from tfformer.runtime.tracing import is_for_xla
 
 

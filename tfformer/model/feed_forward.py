@@ -9,8 +9,7 @@ import keras
 import tensorflow as tf
 
 from tfformer.argument_checks import require_size
-from tfformer.model.fast_layers import Dense
-from tfformer.model.registry import (
+from tfformer.model.base_layer import (
     Activation,
     LayerOptions,
     SequenceLayer,
@@ -18,6 +17,7 @@ from tfformer.model.registry import (
     arguments_of,
     register,
 )
+from tfformer.model.fast_layers import Dense
 
 
 @register

@@ -15,11 +15,7 @@ import tensorflow as tf
 from tfformer import config
 from tfformer.argument_checks import require, require_fraction, require_number, require_size
 from tfformer.model.attention import MultiHeadAttention
-from tfformer.model.cache import KeysValues
-from tfformer.model.fast_layers import Dropout, LayerNormalization
-from tfformer.model.feed_forward import FeedForward
-from tfformer.model.masks import carried_mask, join_masks, look_ahead_mask
-from tfformer.model.registry import (
+from tfformer.model.base_layer import (
     Activation,
     LayerOptions,
     SequenceLayer,
@@ -27,6 +23,10 @@ from tfformer.model.registry import (
     arguments_of,
     register,
 )
+from tfformer.model.cache import KeysValues
+from tfformer.model.fast_layers import Dropout, LayerNormalization
+from tfformer.model.feed_forward import FeedForward
+from tfformer.model.masks import carried_mask, join_masks, look_ahead_mask
 
 NORMS = get_args(config.Norm)
 LAYER_ARGUMENTS = (  # constructor arguments that a stack passes to its layers

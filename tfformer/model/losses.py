@@ -13,7 +13,7 @@ import keras
 import tensorflow as tf
 
 from tfformer.argument_checks import require_number
-from tfformer.model.registry import DType, register
+from tfformer.model.base_layer import DType, register
 
 BLOCKS = 8  # blocks of positions; only one block's float32 logits are in memory at a time
 

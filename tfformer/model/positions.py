@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfformer import config
 from tfformer.argument_checks import require, require_size
-from tfformer.model.registry import LayerOptions, SequenceLayer, arguments_of, register
+from tfformer.model.base_layer import LayerOptions, SequenceLayer, arguments_of, register
 
 POSITION_LAYOUTS = get_args(config.PositionLayout)
 POSITION_TIMESCALES = get_args(config.PositionTimescale)

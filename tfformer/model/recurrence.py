@@ -14,11 +14,11 @@ import keras
 import tensorflow as tf
 
 from tfformer.argument_checks import require_size
+from tfformer.model.base_layer import LayerOptions, SequenceLayer, Shape, arguments_of, register
 from tfformer.model.cache import RecurrentStates
 from tfformer.model.fast_layers import Dense
 from tfformer.model.layers import DecoderLayer
 from tfformer.model.masks import carried_mask, join_masks
-from tfformer.model.registry import LayerOptions, SequenceLayer, Shape, arguments_of, register
 from tfformer.model.stacks import Decoder, ProjectedMemory
 
 

@@ -15,6 +15,14 @@ import tensorflow as tf
 
 from tfformer.argument_checks import require_number, require_size
 from tfformer.config import Dialect
+from tfformer.model.base_layer import (
+    Activation,
+    LayerOptions,
+    SequenceLayer,
+    Shape,
+    arguments_of,
+    register,
+)
 from tfformer.model.cache import (
     BeamCache,
     Cache,
@@ -25,17 +33,9 @@ from tfformer.model.cache import (
 )
 from tfformer.model.fast_layers import Dropout, LayerNormalization
 from tfformer.model.layers import LAYER_ARGUMENTS, DecoderLayer, EncoderLayer
-from tfformer.model.marian import MarianDecoderLayer
+from tfformer.model.marian_layers import MarianDecoderLayer
 from tfformer.model.masks import carried_mask, join_masks, look_ahead_mask
 from tfformer.model.positions import PositionalEncoding
-from tfformer.model.registry import (
-    Activation,
-    LayerOptions,
-    SequenceLayer,
-    Shape,
-    arguments_of,
-    register,
-)
 
 STACK_ARGUMENTS = ("num_layers", *LAYER_ARGUMENTS)
 

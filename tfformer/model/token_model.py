@@ -10,10 +10,10 @@ import keras
 import tensorflow as tf
 
 from tfformer.config import Dialect, TieEmbeddings
-from tfformer.model.batch_shards import ShardedModel
+from tfformer.model.base_layer import arguments_of
+from tfformer.model.data_parallel import ShardedModel
 from tfformer.model.embedding import TokenEmbedding
 from tfformer.model.fast_layers import quantization_error
-from tfformer.model.registry import arguments_of
 
 TIES = get_args(TieEmbeddings)
 

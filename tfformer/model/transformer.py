@@ -12,18 +12,18 @@ import tensorflow as tf
 
 from tfformer.argument_checks import require, require_number, require_size
 from tfformer.config import PRESETS, DecoderKind, Dialect
-from tfformer.model.cache import BeamCache, Cache, with_capacity
-from tfformer.model.embedding import TokenEmbedding
-from tfformer.model.marian import ZeroStartEmbedding
-from tfformer.model.masks import padding_mask, positions_in_segments, segment_mask
-from tfformer.model.recurrence import RecurrentDecoder
-from tfformer.model.registry import (
+from tfformer.model.base_layer import (
     Activation,
     LayerOptions,
     Shape,
     arguments_of,
     register,
 )
+from tfformer.model.cache import BeamCache, Cache, with_capacity
+from tfformer.model.embedding import TokenEmbedding
+from tfformer.model.marian_layers import ZeroStartEmbedding
+from tfformer.model.masks import padding_mask, positions_in_segments, segment_mask
+from tfformer.model.recurrence import RecurrentDecoder
 from tfformer.model.stacks import STACK_ARGUMENTS, Decoder, Encoder, ProjectedMemory
 from tfformer.model.token_model import TIES, TokenModel
 

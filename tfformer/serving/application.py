@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tfformer.serving import pages
 from tfformer.serving.apis import deepl, libretranslate, stream, tf_serving
-from tfformer.serving.apis.fields import State
+from tfformer.serving.apis.fields import ServerState
 from tfformer.serving.errors import MISTAKE, RequestError, add_error_answers, error_answer
 from tfformer.serving.security import HEADERS, HostGuard
 from tfformer.serving.served_models import ServedModels
@@ -49,7 +49,7 @@ def application(
     `hosts` are further host names under which browsers may reach this server, besides IP addresses,
     localhost and `listening_host`. With an empty collection of API keys, requests need no key.
     """
-    state = State(models, keys)
+    state = ServerState(models, keys)
     app = FastAPI(
         title="tfformer serve",
         version=__version__,
@@ -72,14 +72,14 @@ def application(
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    state: State = app.state.serving
+    state: ServerState = app.state.serving
     tasks = [asyncio.create_task(state.queue.run()), asyncio.create_task(state.models.watch())]
     yield
     for task in tasks:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-    state.translations.close()
+    state.translator.close()
 
 
 class Health(BaseModel):

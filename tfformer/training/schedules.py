@@ -6,7 +6,7 @@ import keras
 import tensorflow as tf
 
 from tfformer.argument_checks import require_number, require_size
-from tfformer.model.registry import register
+from tfformer.model.base_layer import register
 
 
 @register

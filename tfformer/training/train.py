@@ -24,18 +24,15 @@ from tfformer.run_directory import (
     new_model,
 )
 from tfformer.runtime.devices import has_gpu
-from tfformer.training.callbacks import (
-    HistoryAndResume,
-    LinePerMinute,
-    StepCounter,
-    StopOnNaN,
-    Validation,
-)
+from tfformer.training.callbacks import LinePerMinute, StepCounter, StopOnNaN
+from tfformer.training.checkpointing import HistoryAndResume
 from tfformer.training.early_stopping import History, is_over, result_of
+from tfformer.training.multi_worker import Workers, workers_of
 from tfformer.training.optimizer import CaseSharing, new_optimizer
-from tfformer.training.start import Start, describe, start_of
+from tfformer.training.precision_and_batch_size import describe
+from tfformer.training.resume_or_initialise import Start, start_of
 from tfformer.training.training_data import Report, TrainingData
-from tfformer.training.workers import Workers, workers_of
+from tfformer.training.validation import Validation
 
 
 def train(

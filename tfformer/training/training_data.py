@@ -21,7 +21,7 @@ from tfformer.data.text_cache import cached_text, text_fingerprint
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.run_directory import MODEL_KINDS, Tokenizers
 from tfformer.storage.whole_files import check_regular
-from tfformer.training.start import Start
+from tfformer.training.resume_or_initialise import Start
 
 Report = Callable[[str], None]
 

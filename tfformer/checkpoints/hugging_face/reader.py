@@ -21,7 +21,7 @@ from tfformer.checkpoints.foreign_checkpoint import (
     check_tensors,
 )
 from tfformer.checkpoints.foreign_files import naming_damage, optional_object, read_object
-from tfformer.checkpoints.hugging_face.search import (
+from tfformer.checkpoints.hugging_face.search_settings import (
     GENERATION,
     check_special_ids,
     decoding_of,

@@ -19,7 +19,7 @@ from tfformer.checkpoints.hugging_face.reader import (
     TOKENIZER,
     VOCABULARY,
 )
-from tfformer.checkpoints.hugging_face.search import GENERATION
+from tfformer.checkpoints.hugging_face.search_settings import GENERATION
 from tfformer.checkpoints.hugging_face.weights import (
     BIAS,
     DECODER_EMBEDDING,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tfformer.export.format import Format, check_choice, check_installed, with_search
-from tfformer.runtime.steps import Steps
+from tfformer.runtime.progress_lines import Steps
 
 if TYPE_CHECKING:
     from tfformer.config import DecodingConfig

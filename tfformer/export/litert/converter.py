@@ -54,14 +54,16 @@ def convert(
 def _write(folder: str, signatures: list[str], quantize: str, path: str) -> None:
     from ai_edge_litert.tools import flatbuffer_utils
 
-    from tfformer.export.litert import passes
+    from tfformer.export.litert.compaction import compact
+    from tfformer.export.litert.operators import use_builtins
+    from tfformer.export.litert.quantization import quantize_weights
 
     converted = _converted(folder, signatures, quantize == "float16")
     model = flatbuffer_utils.convert_bytearray_to_object(converted)
-    passes.use_builtins(model)
+    use_builtins(model)
     if quantize == "int8":
-        passes.quantize(model)
-    passes.compact(model)
+        quantize_weights(model)
+    compact(model)
     Path(path).write_bytes(flatbuffer_utils.convert_object_to_bytearray(model))
 
 

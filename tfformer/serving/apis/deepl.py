@@ -7,11 +7,11 @@ from fastapi import APIRouter
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from tfformer.engines.engine import BEAM, GREEDY
-from tfformer.serving.apis.fields import Served, State, described, fields_of
+from tfformer.serving.apis.fields import Served, ServerState, described, fields_of
 from tfformer.serving.apis.libretranslate import find_direction
 from tfformer.serving.errors import DeeplError, RequestError
 from tfformer.serving.languages import language_name
-from tfformer.serving.translations import in_order
+from tfformer.serving.queued_translator import in_order
 
 MAX_TEXTS = 50  # per request, DeepL's limit
 NO_LIMIT = 1_000_000_000_000  # characters; DeepL's value for contracts without a limit
@@ -38,7 +38,7 @@ def _listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-class Translate(BaseModel):
+class DeeplRequest(BaseModel):
     """Up to 50 texts to translate."""
 
     model_config = ConfigDict(extra="allow")
@@ -66,7 +66,7 @@ class Translate(BaseModel):
     auth_key: str = Field("", description="A key, if the server requires one.")
 
 
-class Translation(BaseModel):
+class DeeplTranslation(BaseModel):
     """The translation of one text."""
 
     detected_source_language: str
@@ -75,10 +75,10 @@ class Translation(BaseModel):
     model_type_used: str | None = None
 
 
-class Translations(BaseModel):
+class DeeplTranslations(BaseModel):
     """The translations, in the order of the texts."""
 
-    translations: list[Translation]
+    translations: list[DeeplTranslation]
 
 
 class Language(BaseModel):
@@ -112,19 +112,19 @@ class Listed(Key):
     "/translate",
     summary=f"Translate up to {MAX_TEXTS} texts",
     response_model_exclude_none=True,
-    openapi_extra=described(Translate),
+    openapi_extra=described(DeeplRequest),
 )
 async def translate(
-    fields: Annotated[Translate, fields_of(Translate)], state: Served
-) -> Translations:
+    fields: Annotated[DeeplRequest, fields_of(DeeplRequest)], state: Served
+) -> DeeplTranslations:
     """Return the translations, in the order of the texts."""
     if given := [name for name in UNSUPPORTED if (fields.model_extra or {}).get(name)]:
         raise RequestError(f"{', '.join(given)} is not supported; leave it out")
     translations = await in_order(lambda text: _translated(state, fields, text), fields.text)
-    return Translations(translations=translations)
+    return DeeplTranslations(translations=translations)
 
 
-async def _translated(state: State, fields: Translate, text: str) -> Translation:
+async def _translated(state: ServerState, fields: DeeplRequest, text: str) -> DeeplTranslation:
     direction, _ = await find_direction(state, fields.source_lang, fields.target_lang, text)
     format: str = fields.tag_handling
     words = text
@@ -133,9 +133,9 @@ async def _translated(state: State, fields: Translate, text: str) -> Translation
         if fields.split_sentences == "nonewlines":
             words = LINE_END.sub(" ", text)
     signature = SIGNATURES[fields.model_type]
-    (translation,) = await state.translations.texts(direction, words, format, signature)
+    (translation,) = await state.translator.texts(direction, words, format, signature)
     state.characters += len(text)
-    answer = Translation(detected_source_language=direction.source.upper(), text=translation)
+    answer = DeeplTranslation(detected_source_language=direction.source.upper(), text=translation)
     if fields.show_billed_characters:
         answer.billed_characters = len(text)
     if "model_type" in fields.model_fields_set:

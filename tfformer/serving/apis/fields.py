@@ -15,10 +15,10 @@ from starlette.types import Message
 
 from tfformer.serving.errors import RequestError, validation_reason
 from tfformer.serving.languages import Directions
+from tfformer.serving.queued_translator import QueuedTranslator
 from tfformer.serving.request_queue import RequestQueue
 from tfformer.serving.security import ApiKeys
 from tfformer.serving.served_models import ServedModels
-from tfformer.serving.translations import Translations
 
 MAX_BYTES = 2 * 2**20  # in the body of a request
 MAX_FIELDS = 1_000  # fields in a form
@@ -29,7 +29,7 @@ MULTIPART = "multipart/form-data"
 Fields = TypeVar("Fields", bound=BaseModel)
 
 
-class State:
+class ServerState:
     """The data that requests share."""
 
     def __init__(self, models: ServedModels, keys: Collection[str] = ()) -> None:
@@ -37,15 +37,15 @@ class State:
         self.queue = RequestQueue()
         self.keys = ApiKeys(keys)
         self.directions = Directions(models)
-        self.translations = Translations(self.queue)
+        self.translator = QueuedTranslator(self.queue)
         self.characters = 0
 
 
-async def _state(request: Request) -> State:
+async def _state(request: Request) -> ServerState:
     return request.app.state.serving
 
 
-Served = Annotated[State, Depends(_state)]  # a parameter of a handler
+Served = Annotated[ServerState, Depends(_state)]  # a parameter of a handler
 
 
 def fields_of(model: type[Fields]) -> Any:

@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from tfformer.serving.apis.fields import MAX_BYTES, Served, State, fields_of
+from tfformer.serving.apis.fields import MAX_BYTES, Served, ServerState, fields_of
 from tfformer.serving.apis.fields import described as described_body
 from tfformer.serving.errors import Error, RequestError
 from tfformer.serving.languages import AUTO, Detected, Direction, language_name
-from tfformer.serving.translations import in_order
+from tfformer.serving.queued_translator import in_order
 
 MAX_ALTERNATIVES = 10
 MAX_TEXTS = 1_000  # in one request
@@ -95,9 +95,9 @@ async def translate(
     return lists
 
 
-async def _translated(state: State, fields: Translate, text: str) -> dict[str, Any]:
+async def _translated(state: ServerState, fields: Translate, text: str) -> dict[str, Any]:
     direction, detected = await find_direction(state, fields.source, fields.target, text)
-    best, *others = await state.translations.texts(
+    best, *others = await state.translator.texts(
         direction, text, fields.format, ranks=1 + min(fields.alternatives, MAX_ALTERNATIVES)
     )
     answer: dict[str, Any] = {"translatedText": best}
@@ -109,7 +109,7 @@ async def _translated(state: State, fields: Translate, text: str) -> dict[str, A
 
 
 async def find_direction(
-    state: State, source: str, target: str, text: str
+    state: ServerState, source: str, target: str, text: str
 ) -> tuple[Direction, Detected | None]:
     """Return the direction between two languages, and the source language if it was detected."""
     if source not in ("", AUTO):

@@ -11,11 +11,11 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 from starlette.types import Receive, Scope, Send
 
-from tfformer.serving.apis.fields import Served, State, described, fields_of
+from tfformer.serving.apis.fields import Served, ServerState, described, fields_of
 from tfformer.serving.apis.libretranslate import REFUSALS, find_direction
 from tfformer.serving.errors import MISTAKE, Error, RequestError
 from tfformer.serving.languages import AUTO, Direction, Directions
-from tfformer.serving.translations import TranslatedPiece
+from tfformer.serving.queued_translator import TranslatedPiece
 
 READ_SECONDS = 30  # timeout for a client to read an event
 
@@ -101,12 +101,12 @@ async def stream(
     The parts, joined, are the text. The last event is `end` or `error`.
     """
     direction = await _direction(state, fields, fields.q)
-    pieces = state.translations.pieces(direction, fields.q)
+    pieces = state.translator.pieces(direction, fields.q)
     first = await anext(pieces, None)  # an error up to here gets its HTTP status
     return Events(_events(request, first, pieces))
 
 
-async def _direction(state: State, fields: Model, text: str) -> Direction:
+async def _direction(state: ServerState, fields: Model, text: str) -> Direction:
     if fields.model:
         return Directions.of(state.models.model(fields.model))
     if not fields.target:
@@ -142,5 +142,5 @@ async def align(fields: Annotated[Align, fields_of(Align)], state: Served) -> Li
     The list is empty for an export, and for a sentence longer than the model's limit.
     """
     direction = await _direction(state, fields, fields.q)
-    links = await state.translations.links(direction.model, fields.q, fields.translation)
+    links = await state.translator.links(direction.model, fields.q, fields.translation)
     return Links(links=[list(link) for link in links])

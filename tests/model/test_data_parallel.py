@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 import tfformer
-from tfformer.model.batch_shards import ShardedModel
+from tfformer.model.data_parallel import ShardedModel
 
 SHAPE = {"num_layers": 1, "d_model": 16, "num_heads": 2, "d_ff": 24, "dropout": 0.0}
 

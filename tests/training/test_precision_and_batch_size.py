@@ -10,7 +10,7 @@ import tensorflow as tf
 from tfformer.config import Config
 from tfformer.run_directory import Run
 from tfformer.training import train as training
-from tfformer.training.start import describe, settled
+from tfformer.training.precision_and_batch_size import describe, settled
 
 OPEN = Config()
 

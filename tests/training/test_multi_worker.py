@@ -10,7 +10,7 @@ import tensorflow as tf
 from support.ports import free_addresses
 
 from tfformer.training.cluster import Cluster, WorkerLostError
-from tfformer.training.workers import LATE, ClusterWorkers
+from tfformer.training.multi_worker import LATE, ClusterWorkers
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 from support.numpy_layers import numpy_attention, numpy_embedding, numpy_normalization, randomized
 
 from tfformer.data.tokenizers import Tokenizer
-from tfformer.explain.attention import (
+from tfformer.explain.attention_maps import (
     AttentionMaps,
     attention,
     decoder_weights,

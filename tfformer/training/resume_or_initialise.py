@@ -1,21 +1,13 @@
-"""How a training run starts: fresh, resumed, or initialised by another run.
-
-A recipe may leave dtype, compilation and tokens per batch to the device; a start settles them.
-"""
+"""How a training run starts: fresh, resumed, or initialised by another run."""
 
 from pathlib import Path
-
-import tensorflow as tf
 
 from tfformer.config import Config, Dialect, ModelConfig
 from tfformer.data.imported_tokenizers import AnyTokenizer
 from tfformer.run_directory import Model, Run, Tokenizers
-from tfformer.runtime.devices import device_line
 from tfformer.training.early_stopping import History, is_over, is_validated
+from tfformer.training.precision_and_batch_size import settled
 
-BFLOAT16_CAPABILITY = (8, 0)  # Ampere; earlier GPUs emulate bfloat16
-GPU_BATCH_TOKENS = 24_576  # 25,000 in Vaswani et al. 2017, section 5.1; rounded to whole tiles
-PROCESSOR_BATCH_TOKENS = 4_096
 MAY_CHANGE_ON_RESUME = (
     "training.epochs",
     "training.max_minutes",
@@ -168,53 +160,3 @@ def _settings(model: ModelConfig) -> dict[str, object]:
     """Return the settings of a model, with each field of its dialect as `dialect.NAME`."""
     dialect = {f"dialect.{name}": value for name, value in model.dialect}
     return {**dict(model), "dialect": None, **dialect}
-
-
-def settled(config: Config, before: Config | None = None) -> Config:
-    """Fill in the settings that a recipe leaves open with their values for this machine.
-
-    The values of `before`, the settled recipe of a run to resume, are kept.
-
-    Example:
-        >>> settled(Config()).training.jit_compile in (True, False)
-        True
-    """
-    choice = before or _choice(config)
-    training = {
-        key: getattr(choice.training, key)
-        for key in ("dtype", "jit_compile")
-        if getattr(config.training, key) == "auto"
-    }
-    batch_tokens = config.data.batch_tokens or choice.data.batch_tokens
-    return config.replace(
-        training=config.training.replace(**training),
-        data=config.data.replace(batch_tokens=batch_tokens),
-    )
-
-
-def describe(config: Config) -> str:
-    """Say in one line on which device a settled recipe trains, and how."""
-    settings = config.training
-    compiled = "compiled by XLA" if settings.jit_compile else "not compiled"
-    return (
-        f"on {device_line()}: {settings.dtype}, {compiled}, {config.data.batch_tokens:,} tokens "
-        "per batch"
-    )
-
-
-def _choice(config: Config) -> Config:
-    """Return a recipe with the best values of the open settings for this machine."""
-    details = tf.config.experimental.get_device_details
-    gpus = tf.config.get_visible_devices("GPU")
-    capabilities = [details(gpu).get("compute_capability", (0, 0)) for gpu in gpus]
-    has_bfloat16 = bool(capabilities) and min(capabilities) >= BFLOAT16_CAPABILITY
-    batch_tokens = GPU_BATCH_TOKENS if capabilities else PROCESSOR_BATCH_TOKENS
-    training = {
-        "dtype": "mixed_bfloat16" if has_bfloat16 else "float32",
-        "jit_compile": bool(capabilities),
-    }
-    data = {
-        "batch_tokens": max(batch_tokens, config.data.max_length),
-        "max_length": config.data.max_length,
-    }
-    return Config.from_dict({"training": training, "data": data})

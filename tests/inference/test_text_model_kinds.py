@@ -14,7 +14,7 @@ from tfformer.config import ModelConfig
 from tfformer.data import phrasebook
 from tfformer.engines import open_engine
 from tfformer.inference.generator import Generator
-from tfformer.inference.text_models import TEXT_MODELS
+from tfformer.inference.text_model_kinds import TEXT_MODELS
 from tfformer.inference.translator import Translator
 from tfformer.run_directory import MODEL_KINDS, Run
 

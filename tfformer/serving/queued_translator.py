@@ -39,7 +39,7 @@ class TranslatedPiece(NamedTuple):
     others: list[str]  # alternative translations, best first
 
 
-class Translations:
+class QueuedTranslator:
     """Translates for many requests at once, with a cache."""
 
     def __init__(self, queue: RequestQueue) -> None:

@@ -7,10 +7,10 @@ H heads, L cache capacity, V vocabulary.
 import numpy as np
 import tensorflow as tf
 
+from tfformer.model.base_layer import register
 from tfformer.model.cache import KeysValues
 from tfformer.model.embedding import TokenEmbedding
 from tfformer.model.layers import DecoderLayer
-from tfformer.model.registry import register
 from tfformer.special_ids import START_ID
 
 

@@ -8,8 +8,8 @@ import tensorflow as tf
 
 missing = "LiteRT is not installed: pip install -e '.[litert]'"
 flatbuffer_utils = pytest.importorskip("ai_edge_litert.tools.flatbuffer_utils", reason=missing)
-passes = pytest.importorskip("tfformer.export.litert.passes")
-schema = passes.schema
+compaction = pytest.importorskip("tfformer.export.litert.compaction")
+schema = compaction.schema
 
 TABLE = np.random.default_rng(1).normal(size=(64, 32)).astype(np.float32)
 
@@ -46,7 +46,7 @@ def two_widths(converted):
 @pytest.mark.slow
 def test_a_compact_file_computes_the_same_of_smaller_constants(two_widths, tmp_path):
     file = tmp_path / "compact.tflite"
-    passes.compact(two_widths)
+    compaction.compact(two_widths)
     file.write_bytes(flatbuffer_utils.convert_object_to_bytearray(two_widths))
     for width in (64, 48):
         x = np.random.default_rng(width).normal(size=(width, 32)).astype(np.float32)
@@ -78,7 +78,7 @@ def test_a_buffer_of_several_shapes_and_types_stays_apart(two_widths, tmp_path):
         graph.outputs = np.append(graph.outputs, output.tensorIndex).astype(np.int32)
         graph.tensors.append(tensor)
     file = tmp_path / "compact.tflite"
-    passes.compact(two_widths)
+    compaction.compact(two_widths)
     file.write_bytes(flatbuffer_utils.convert_object_to_bytearray(two_widths))
     x = np.random.default_rng(2).normal(size=(64, 32)).astype(np.float32)
     found = answer(file, "add_64", x)
@@ -93,7 +93,7 @@ def test_a_buffer_of_several_shapes_and_types_stays_apart(two_widths, tmp_path):
 def test_equal_tables_are_written_once(two_widths):
     """A file with the same graph twice stores each tensor and operator once."""
     two_widths.subgraphs[1] = copy.deepcopy(two_widths.subgraphs[0])
-    passes.compact(two_widths)
+    compaction.compact(two_widths)
     file = schema.Model.GetRootAs(flatbuffer_utils.convert_object_to_bytearray(two_widths))
     one, other = file.Subgraphs(0), file.Subgraphs(1)
     assert one.OperatorsLength() == other.OperatorsLength() >= 3
