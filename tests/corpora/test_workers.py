@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from support.process_tree import children, command_line, descendants
 
 from tfformer.cli import terminal
 from tfformer.cli.main import main
-from tfformer.corpora import processes, workers
+from tfformer.corpora import workers
 from tfformer.corpora.parts import Part, find_parts
 from tfformer.corpora.translation import Counts
 from tfformer.corpora.workers import Worker
@@ -109,7 +110,7 @@ def test_a_process_that_dies_is_replaced(ctranslate2_export, corpus, expected, t
     deadly = Deadly()
     parts = find_parts(corpus, tmp_path)
     model = find_artifact(ctranslate2_export, 1)
-    counts = processes.translate_parts(model, parts, 1, report=deadly)
+    counts = workers.translate_parts(model, parts, 1, report=deadly)
     assert deadly.killed
     assert lines_of(tmp_path) == expected
     assert counts.lines == len(SENTENCES)
@@ -119,24 +120,24 @@ class Scripted(Worker):
     """A worker of threads that dies at files whose names begin with "bad"."""
 
     def __init__(self):
-        super().__init__()
-        self.begun, self.restarts, self.is_ready = [], 0, True
+        self.begun, self.restarts = [], -1
         self.threads = ThreadPoolExecutor(1)
+        super().__init__(model=None)
 
-    @property
-    def is_free(self):
-        return super().is_free and self.is_ready
+    def _start(self):
+        self.restarts += 1
 
     def counts(self):
         return Counts()
 
-    def _submitted(self, part):
+    def begin(self, part):
+        self.part = part
         self.begun.append(part.source.name)
-        return self.threads.submit(self.translate, part.source.name)
+        self.future = self.threads.submit(self.translate, part.source.name)
 
     def translate(self, name):
         if name.startswith("bad"):
-            raise InterruptedError("dead")
+            raise BrokenProcessPool("dead")
         if name == "strange":
             raise KeyError("beam_size")
         if name == "unreadable":
@@ -147,12 +148,6 @@ class Scripted(Worker):
             time.sleep(0.3)
         return Counts(lines=1)
 
-    def _fault(self, error):
-        return None if isinstance(error, InterruptedError) else error
-
-    def _restart(self):
-        self.restarts += 1
-
 
 def scripted_parts(*names):
     return [Part(Path(name), Path("out", name)) for name in names]
@@ -162,7 +157,7 @@ def scripted(*names, report=lambda counts: None) -> list[str]:
     """Translate with one scripted worker; return the parts that it began."""
     worker = Scripted()
     try:
-        workers.translate_parts([worker], scripted_parts(*names), report)
+        workers.share_parts([worker], scripted_parts(*names), report)
     finally:
         begun[:] = worker.begun
     return begun
@@ -206,33 +201,6 @@ def test_without_progress_the_work_ends(monkeypatch):
     monkeypatch.setattr(workers, "SECONDS_A_REPORT", 0.05)
     with pytest.raises(workers.WorkersError, match=r"no sentence was translated for 0.1 seconds"):
         scripted("slow")
-
-
-def test_the_wait_for_a_worker_that_is_never_free_ends(monkeypatch):
-    monkeypatch.setattr(workers, "MAX_SILENCE", 0.1)
-    monkeypatch.setattr(workers, "SECONDS_A_REPORT", 0.05)
-    worker = Scripted()
-    worker.is_ready = False
-    with pytest.raises(workers.WorkersError, match=r"check the load, .* the free processors"):
-        workers.translate_parts([worker], scripted_parts("a"), lambda counts: None)
-
-
-def test_a_free_worker_takes_the_part_of_a_dead_one(monkeypatch):
-    """A dead worker may never restart, for example because its machine is gone."""
-    monkeypatch.setattr(workers, "SECONDS_A_REPORT", 0.05)
-    first, second = Scripted(), Scripted()
-
-    def dying(name):
-        first.is_ready = False
-        raise InterruptedError("dead")
-
-    first.translate = dying
-    counts = workers.translate_parts(
-        [first, second], scripted_parts("slow", "a"), lambda counts: None
-    )
-    assert counts == Counts(lines=2)
-    assert (first.begun, first.restarts) == (["slow"], 1)
-    assert second.begun == ["a", "slow"]
 
 
 def test_the_progress_of_a_corpus_is_a_share_with_rates_and_the_time_left(

@@ -91,7 +91,7 @@ def test_workers_of_an_export_for_another_runtime_need_no_tensorflow():
     """TensorFlow would cost each worker some seconds and 600 MB."""
     pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
     code = (
-        "import sys, tfformer.corpora.processes, tfformer.corpora.on_ray\n"
+        "import sys, tfformer.corpora.workers, tfformer.corpora.on_ray\n"
         "print([name for name in ('tensorflow', 'keras') if name in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -409,6 +409,6 @@ def _translate_parts(
             from tfformer.corpora import on_ray
 
             return on_ray.translate_parts(cluster, model, remaining, workers, progress.show)
-        from tfformer.corpora import processes
+        from tfformer.corpora.workers import translate_parts
 
-        return processes.translate_parts(model, remaining, workers, progress.show)
+        return translate_parts(model, remaining, workers, progress.show)
