@@ -8,15 +8,7 @@ Value = TypeVar("Value")
 
 
 def require(name: str, value: Value, known: tuple[Value, ...]) -> Value:
-    """Return the value of the argument `name` if it is one of `known`.
-
-    Example:
-        >>> require("norm", "pre", ("post", "pre"))
-        'pre'
-        >>> require("norm", "sandwich", ("post", "pre"))
-        Traceback (most recent call last):
-        ValueError: norm='sandwich' is not known; choose one of 'post', 'pre'
-    """
+    """Return the value of the argument `name` if it is one of `known`."""
     if value not in known:
         choices = ", ".join(map(repr, known))
         raise ValueError(f"{name}={value!r} is not known; choose one of {choices}")
@@ -27,14 +19,6 @@ def require_size(name: str, size: int, least: int = 1) -> int:
     """Return a whole number, such as a NumPy integer, as a plain `int`.
 
     Keras accepts only plain integers as sizes, and JSON can encode only them.
-
-    Example:
-        >>> import numpy
-        >>> require_size("d_model", numpy.int64(8))
-        8
-        >>> require_size("num_heads", 0)
-        Traceback (most recent call last):
-        ValueError: num_heads=0 must be a whole number of at least 1
     """
     if not isinstance(size, numbers.Integral) or size < least:
         raise ValueError(f"{name}={size!r} must be a whole number of at least {least}")
@@ -42,26 +26,14 @@ def require_size(name: str, size: int, least: int = 1) -> int:
 
 
 def require_fraction(name: str, value: float) -> float:
-    """Return a number from 0 to 1, both included, such as an epsilon, as a plain `float`.
-
-    Example:
-        >>> require_fraction("epsilon", -1)
-        Traceback (most recent call last):
-        ValueError: epsilon=-1 must be from 0 to 1
-    """
+    """Return a number from 0 to 1, both included, such as an epsilon, as a plain `float`."""
     if not 0 <= _number(name, value) <= 1:
         raise ValueError(f"{name}={value!r} must be from 0 to 1")
     return float(value)
 
 
 def require_number(name: str, value: float, below: float = math.inf) -> float:
-    """Return a number from 0 to below a limit, such as a rate or a factor, as a plain `float`.
-
-    Example:
-        >>> require_number("dropout", 1.5, below=1)
-        Traceback (most recent call last):
-        ValueError: dropout=1.5 must be at least 0 and below 1
-    """
+    """Return a number from 0 to below a limit, such as a rate or a factor, as a plain `float`."""
     if not 0 <= _number(name, value) < below:
         limit = "finite" if below == math.inf else f"below {below}"
         raise ValueError(f"{name}={value!r} must be at least 0 and {limit}")

@@ -11,14 +11,6 @@ def fill_page(template: Path, data: object) -> str:
 
     The template contains `{data}` once; the data is any value that JSON can represent. "<" is
     escaped, so no text in the data can end the script element or begin a comment in it.
-
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     template = Path(folder, "page.html")
-        ...     _ = template.write_text('<script type="application/json">{data}</script>')
-        ...     print(fill_page(template, ["</script>"]))
-        <script type="application/json">["\u003c/script>"]</script>
     """
     text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
     return template.read_text(encoding="utf-8").replace(DATA_PLACEHOLDER, text, 1)

@@ -10,7 +10,7 @@ import tensorflow as tf
 from support.ports import free_addresses
 
 from tfformer.training.cluster import Cluster, WorkerLostError
-from tfformer.training.multi_worker import LATE, ClusterWorkers
+from tfformer.training.multi_worker import KILL_LATE, ClusterWorkers
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
@@ -25,7 +25,7 @@ def test_a_worker_that_has_waited_too_long_says_so():
 def ended(seconds: float, standard_input: int) -> tuple[int | None, bytes]:
     """Return the exit code of a sleeping process, if it has ended, and the program's output."""
     with subprocess.Popen(SLEEP) as late:
-        command = [sys.executable, "-P", LATE, str(seconds), "too late", str(late.pid)]
+        command = ["sh", "-c", KILL_LATE, "sh", str(seconds), "too late", str(late.pid)]
         done = subprocess.run(command, stdin=standard_input, capture_output=True, timeout=60)
         code = late.wait() if done.stderr else late.poll()
         late.kill()

@@ -39,26 +39,23 @@ def doctor(as_json: bool) -> None:
     It also measures the speed of bfloat16 relative to float32, and lists the available export
     formats.
     """
-    report = _report()
-    print(json.dumps(report, indent=1) if as_json else "\n".join(_lines(report)))
-
-
-def _report() -> dict[str, Any]:
     error = _import_error()
     extras = _extras()
-    return {
+    driver = NVIDIA_DRIVER.read_text().splitlines()[0] if NVIDIA_DRIVER.exists() else None
+    report = {
         "tfformer": __version__,
         "python": platform.python_version(),
         "system": platform.platform(),
         "packages": {name: _version(name) for name in PACKAGES},
         "tensorflow_error": error,
         "device": device_line(),
-        "driver": _driver(),
+        "driver": driver,
         "warning": unused_gpu(),
         "gflops": {} if error else {name: _gflops(name) for name in ("float32", "bfloat16")},
         "extras": extras,
         "formats": {name: _remedy(name, extras) for name in FORMATS},
     }
+    print(json.dumps(report, indent=1) if as_json else "\n".join(_lines(report)))
 
 
 def _lines(report: dict[str, Any]) -> list[str]:
@@ -96,11 +93,6 @@ def _import_error() -> str | None:
     except Exception as error:  # a broken installation may raise any exception
         return " ".join(f"{type(error).__name__}: {error}".split())
     return None
-
-
-def _driver() -> str | None:
-    """Return the first line about the NVIDIA GPU driver."""
-    return NVIDIA_DRIVER.read_text().splitlines()[0] if NVIDIA_DRIVER.exists() else None
 
 
 def _gflops(dtype: str) -> float:

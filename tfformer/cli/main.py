@@ -99,7 +99,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"tfformer: {line}", file=sys.stderr)
         return 2
     except Exception as error:
-        if not isinstance(error, (ValueError, OSError, MemoryError, *_tensorflow_errors())):
+        tensorflow = sys.modules.get("tensorflow")  # its errors are such as for a full disk
+        errors = (tensorflow.errors.OpError,) if tensorflow else ()
+        if not isinstance(error, (ValueError, OSError, MemoryError, *errors)):
             raise
         print(f"tfformer: {_one_line(error)}", file=sys.stderr)
         return 2
@@ -133,9 +135,3 @@ def _check_words(words: Sequence[str]) -> None:
                 f"the argument {shown} is not UTF-8; rename the file, or correct the terminal's "
                 "encoding"
             ) from None
-
-
-def _tensorflow_errors() -> tuple[type[Exception], ...]:
-    """TensorFlow's own errors, such as for a full disk, if TensorFlow has been imported."""
-    tensorflow = sys.modules.get("tensorflow")
-    return (tensorflow.errors.OpError,) if tensorflow else ()

@@ -39,7 +39,6 @@ from tfformer.storage.artifact_folders import exported_version, is_run, run_fold
 if TYPE_CHECKING:
     from tfformer.corpora.parts import Part
     from tfformer.corpora.translation import Counts
-    from tfformer.data.encoding import EncodedSentences
     from tfformer.engines import Artifact, Engine
     from tfformer.inference import Translation
     from tfformer.inference.translator import Translator
@@ -220,6 +219,7 @@ def _line_stream(options: Options, is_typed: bool) -> Iterator[LineStream]:
 def _lines_of_run(
     translator: Translator, options: Options, sentences: Iterable[str], advance: Advance
 ) -> Iterator[list[str]]:
+    from tfformer.explain.alignment import alignments, pharaoh
     from tfformer.inference.streaming import translate_stream
 
     beam_size = _beam_size(options, translator.decoding.beam_size)
@@ -230,8 +230,9 @@ def _lines_of_run(
         if options.alignments:
             count = options.n_best
             repeated = [number for number in range(len(chunk.sources)) for _ in range(count)]
-            texts = [text for text, _ in hypotheses]
-            columns.append(_alignments(translator, chunk.sources.take(repeated), texts))
+            targets = translator.encode_targets([text for text, _ in hypotheses])
+            aligned = alignments(translator, chunk.sources.take(repeated), targets)
+            columns.append(list(map(pharaoh, aligned)))
         yield _joined(columns)
 
 
@@ -262,15 +263,6 @@ def _columns(hypotheses: list[tuple[str, float]], options: Options) -> list[list
 
 def _joined(columns: list[list[str]]) -> list[str]:
     return ["\t".join(line) + "\n" for line in zip(*columns, strict=True)]
-
-
-def _alignments(
-    translator: Translator, sources: EncodedSentences, translations: list[str]
-) -> list[str]:
-    from tfformer.explain.alignment import alignments, pharaoh
-
-    targets = translator.encode_targets(translations)
-    return [pharaoh(one) for one in alignments(translator, sources, targets)]
 
 
 # --- Whole texts --------------------------------------------------------------------------------

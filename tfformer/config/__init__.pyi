@@ -24,9 +24,9 @@ from .recipe import DataConfig as DataConfig
 from .recipe import DecoderKind as DecoderKind
 from .recipe import DecodingConfig as DecodingConfig
 from .recipe import ModelConfig as ModelConfig
+from .recipe import ModelType as ModelType
 from .recipe import Norm as Norm
+from .recipe import Normalization as Normalization
 from .recipe import TieEmbeddings as TieEmbeddings
 from .recipe import TokenizerConfig as TokenizerConfig
 from .recipe import TrainingConfig as TrainingConfig
-from .tokenization import ModelType as ModelType
-from .tokenization import Normalization as Normalization

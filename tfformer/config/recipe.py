@@ -7,7 +7,6 @@ from pydantic import Field, field_validator, model_validator
 from tfformer.config.corpora import corpora_of
 from tfformer.config.dialect import Dialect
 from tfformer.config.section import Section
-from tfformer.config.tokenization import ModelType, Normalization
 from tfformer.special_ids import PLACEHOLDER
 
 # base, big: Vaswani et al. 2017, table 3; tiny, small: our own; the recipe sets their dropout.
@@ -30,7 +29,9 @@ TRAINING_OF_SMALL_PRESETS: dict[str, Any] = {
 Activation = Literal["relu", "gelu", "swish"]
 Architecture = Literal["encoder-decoder", "decoder"]
 DecoderKind = Literal["attention", "ssru"]
+ModelType = Literal["unigram", "bpe"]
 Norm = Literal["post", "pre", "marian"]
+Normalization = Literal["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity", "nmt_nfkc_plain"]
 TieEmbeddings = Literal["none", "output", "input", "all"]
 BleuTokenizer = Literal[
     "auto", "13a", "intl", "char", "zh", "ja-mecab", "ko-mecab", "flores101", "flores200", "none"
@@ -46,10 +47,6 @@ class ModelConfig(Section):
     The vocabulary sizes come from the tokenizers. With `architecture: decoder`, the arguments are
     those of `tfformer.LanguageModel`, which has no source. The defaults are the base model of
     Vaswani et al. 2017, table 3. `preset` names a known size; other keys override its values.
-
-    Example:
-        >>> Config.from_dict({"model": {"preset": "tiny", "dropout": 0.3}}).model.d_ff
-        256
     """
 
     architecture: Architecture = "encoder-decoder"  # decoder: a language model
@@ -176,10 +173,6 @@ class AugmentConfig(Section):
 
     The unchanged text always remains, so an epoch becomes longer by these shares. The vocabulary is
     trained on the changed text too.
-
-    Example:
-        >>> Config.from_dict({"data": {"augment": {"upper": 0.1}}}).data.augment.upper
-        0.1
     """
 
     upper: float = Field(0.0, ge=0, le=1)  # both sides IN CAPITALS

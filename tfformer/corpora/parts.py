@@ -56,12 +56,6 @@ def find_parts(pattern: str, folder: str | Path) -> list[Part]:
         FileNotFoundError: There is no such file, or a link is broken.
         ValueError: A file is a device, two files have the same name, a file would be its own
             translation, or a file has a name that the job itself uses.
-
-    Example:
-        >>> find_parts("no/*.gz", "out")
-        Traceback (most recent call last):
-            ...
-        FileNotFoundError: no/*.gz: no file matches; correct the pattern or fetch the data first
     """
     matches = [source for (source,) in matching_files([Path(pattern)])]
     sources = [source for source in matches if not source.is_dir()]

@@ -63,14 +63,7 @@ def translate_part(engine: Engine, part: Part, advance: Advance) -> Counts:
 
 
 def summed(outcomes: Mapping[Path, Counts | Exception | str]) -> Counts:
-    """Return the sum of the counts of all parts, or raise ValueError with up to ten faults.
-
-    Example:
-        >>> summed({Path("a"): Counts(lines=1), Path("b"): "the disk is full"})
-        Traceback (most recent call last):
-            ...
-        ValueError: 1 of 2 files were not translated: b: the disk is full
-    """
+    """Return the sum of the counts of all parts, or raise ValueError with up to ten faults."""
     total = Counts()
     faults = []
     for source, outcome in outcomes.items():

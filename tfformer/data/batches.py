@@ -226,15 +226,6 @@ class Batches:
 
     Attributes:
         steps_per_epoch: Batches in an epoch.
-
-    Example:
-        >>> from tfformer.data.tokenizers import Tokenizer
-        >>> tokenizer = Tokenizer.train(["a b c"] * 20, vocab_size=8)
-        >>> text = encode_text([("a b", "c"), ("c", "a b c")] * 8, [tokenizer] * 2, max_length=9)
-        >>> batches = Batches(text, batch_tokens=16)
-        >>> inputs, labels, weights = batches.batch(0)
-        >>> batches.steps_per_epoch, labels.shape == weights.shape == inputs["target"].shape
-        (7, True)
     """
 
     def __init__(

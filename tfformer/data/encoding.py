@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tfformer.argument_checks import require_size
-from tfformer.data.imported_tokenizers import AnyTokenizer
 from tfformer.data.sources import Row
+from tfformer.data.tokenizers import Tokenizer
 from tfformer.special_ids import END_ID, PAD_ID
 
 A = TypeVar("A")
@@ -97,12 +97,7 @@ class IdRows:
         return taken
 
     def counts_after_first(self, size: int) -> np.ndarray:
-        """Count each id except the first of every row: (size,) int64.
-
-        Example:
-            >>> IdRows.of([[4, 5, 3], [4, 3]]).counts_after_first(6).tolist()
-            [0, 0, 0, 2, 0, 1]
-        """
+        """Count each id except the first of every row: (size,) int64."""
         counts = np.zeros(size, np.int64)
         for start in range(0, len(self.ids), BLOCK):
             counts += np.bincount(self.ids[start : start + BLOCK], minlength=size)
@@ -169,7 +164,7 @@ Sentences = Sequence[str] | EncodedSentences  # texts, or texts that have been e
 
 
 def encode_truncated(
-    tokenizer: AnyTokenizer, sentences: Sentences, max_tokens: int
+    tokenizer: Tokenizer, sentences: Sentences, max_tokens: int
 ) -> EncodedSentences:
     """Encode B sentences and truncate each to `max_tokens` ids, unless they are encoded already."""
     if isinstance(sentences, EncodedSentences):
@@ -270,7 +265,7 @@ class EncodedText:
 
 def encode_text(
     rows: Iterable[Row],
-    tokenizers: Sequence[AnyTokenizer],
+    tokenizers: Sequence[Tokenizer],
     max_length: int,
     on_progress: Callable[[int], None] = lambda rows_done: None,
 ) -> EncodedText:
@@ -288,7 +283,7 @@ def joined(chunks: Iterable[Sides]) -> Sides:
 
 def encode_corpora(
     corpora: Iterable[Iterable[Row]],
-    tokenizers: Sequence[AnyTokenizer],
+    tokenizers: Sequence[Tokenizer],
     max_length: int,
     on_progress: Callable[[int], None] = lambda rows_done: None,
     collect: Callable[[Iterator[Sides]], Sides] = joined,
@@ -338,7 +333,7 @@ def _map_in_order(function: Callable[[A], B], items: Iterable[A], workers: int) 
 
 
 def _encode_chunk(
-    chunk: list[Row], tokenizers: Sequence[AnyTokenizer], max_length: int
+    chunk: list[Row], tokenizers: Sequence[Tokenizer], max_length: int
 ) -> EncodedText:
     sides = [
         IdRows.of(tokenizer.encode(sentences), id_dtype(tokenizer))
@@ -356,7 +351,7 @@ def _encode_chunk(
     )
 
 
-def id_dtype(tokenizer: AnyTokenizer) -> np.dtype:
+def id_dtype(tokenizer: Tokenizer) -> np.dtype:
     """Return the smallest unsigned type that can represent a tokenizer's ids."""
     return np.min_scalar_type(tokenizer.vocab_size - 1)
 

@@ -27,7 +27,7 @@ from tfformer.data.tokenizers import (
     graph_tokenizer,
     parse_sentencepiece,
 )
-from tfformer.special_ids import END_ID, PAD_ID, UNKNOWN_ID
+from tfformer.special_ids import END_ID, UNKNOWN_ID
 from tfformer.storage import whole_files as files
 
 if TYPE_CHECKING:
@@ -50,12 +50,17 @@ class PieceTable(pydantic.BaseModel):
     languages: list[str] = []
 
 
-class PieceTokenizer:
-    """A SentencePiece model with ids from a list, and the interface of `Tokenizer`.
+class PieceTokenizer(Tokenizer):
+    """A SentencePiece model with ids from a list.
 
     The first four pieces are padding, unknown, start and end (`special_ids.py`). A sentence may
     begin with a code such as `>>fra<<`, which names the target language, if the list has such
-    codes.
+    codes. An unknown code is an error in Python; in the graph, which cannot reject a single
+    sentence, it becomes the unknown id.
+
+    If two segmentations by a unigram model have equal scores (`p pp` and `pp p` for "ppp"), the
+    graph and `encode` may choose different ones: only TF Text's older operation, with SentencePiece
+    0.1.96, returns pieces as text. This affected 505 of 3,050 sentences with stretched words.
 
     Args:
         model: The bytes of a SentencePiece model; its special ids do not matter.
@@ -70,7 +75,8 @@ class PieceTokenizer:
             or a language, or a rewrite is not a regular expression.
     """
 
-    symbols: tuple[str, ...] = ()  # imported vocabularies have none
+    is_cut_by_fast_operation = False
+    symbols = ()  # imported vocabularies have none
 
     def __init__(
         self,
@@ -93,6 +99,7 @@ class PieceTokenizer:
                 raise ValueError(f"the vocabulary has no piece {piece[:40]!r} to begin with")
         self._prefix = prefix
         self.prefix_id = None if prefix is None else self._ids[prefix]
+        self.language = None if prefix is None else prefix.strip("_")
         self.rewrites = [(pattern, text) for pattern, text in rewrites]
         self.languages = list(languages)
         try:
@@ -128,15 +135,12 @@ class PieceTokenizer:
         files.write_bytes(path, self.model)
         files.write_text(pieces_file(path), self._table)
 
-    def with_language(self, language: str) -> PieceTokenizer:
+    def with_language(self, language: str) -> Tokenizer:
         """Return a copy whose prefix is the token of another language, such as "fr"."""
+        if not self.languages:
+            return super().with_language(language)
         prefix = language_piece(language, self.languages)
         return PieceTokenizer(self.model, self._pieces, prefix, self.rewrites, self.languages)
-
-    @property
-    def language(self) -> str | None:
-        """The name of the language of `prefix`, such as "fr"; None without one."""
-        return None if self._prefix is None else self._prefix.strip("_")
 
     @property
     def vocab_size(self) -> int:
@@ -150,7 +154,11 @@ class PieceTokenizer:
 
     @property
     def _table(self) -> str:
-        values = {"prefix": self._prefix, "rewrites": self.rewrites, "pieces": self._pieces}
+        values: dict[str, object] = {
+            "prefix": self._prefix,
+            "rewrites": self.rewrites,
+            "pieces": self._pieces,
+        }
         if self.languages:
             values["languages"] = self.languages
         return json.dumps(values, ensure_ascii=False, indent=0) + "\n"
@@ -185,25 +193,6 @@ class PieceTokenizer:
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the piece of each id, including special ids."""
         return [self._pieces[number] for number in checked_ids(ids, self.vocab_size)]
-
-    def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Encode (B,) strings in the graph as `encode` does: (B, None) int32, ragged.
-
-        An unknown code becomes the unknown id, because a graph cannot reject a single sentence.
-
-        If two segmentations by a unigram model have equal scores (`p pp` and `pp p` for "ppp"), the
-        graph and `encode` may choose different ones: only TF Text's older operation, with
-        SentencePiece 0.1.96, returns pieces as text. This affected 505 of 3,050 sentences with
-        stretched words. BPE has no ties.
-        """
-        return self._graph_functions[0](text)
-
-    def detokenize(self, ids: tf.Tensor) -> tf.Tensor:
-        """Decode (B, T) int32 ids, dense or ragged, in the graph as `decode` does: (B,) strings."""
-        import tensorflow as tf
-
-        dense = ids.to_tensor(PAD_ID) if isinstance(ids, tf.RaggedTensor) else ids
-        return self._graph_functions[1](dense)
 
     @functools.cached_property
     def _graph_functions(
@@ -360,9 +349,6 @@ class BytePairTokenizer(Tokenizer):
         )
 
 
-AnyTokenizer = Tokenizer | PieceTokenizer
-
-
 def language_piece(language: str, known: Sequence[str]) -> str:
     """Return the piece that names a language, given as the piece or without underscores.
 
@@ -385,7 +371,7 @@ def names_of(languages: Sequence[str]) -> str:
     return ", ".join([*names[:MAX_KNOWN], *more])
 
 
-def load_tokenizer(path: str | Path) -> AnyTokenizer:
+def load_tokenizer(path: str | Path) -> Tokenizer:
     """Load a vocabulary; a list of pieces beside a SentencePiece model gives the ids."""
     path = Path(path)
     if pieces_file(path).is_file():

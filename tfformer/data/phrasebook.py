@@ -23,14 +23,7 @@ FOLDER = Path(__file__).with_suffix("")
 
 @dataclass(frozen=True)
 class Pair:
-    """One sentence in both languages. Words are numbered from 0, as `str.split()` returns them.
-
-    Example:
-        >>> from tfformer.data import phrasebook
-        >>> one = next(p for p in phrasebook.pairs("test") if "animal" in p.source and p.pronoun)
-        >>> one.source.split()[one.pronoun[0]]
-        'it'
-    """
+    """One sentence in both languages. Words are numbered from 0, as `str.split()` returns them."""
 
     source: str  # the English sentence
     target: str  # the German sentence
@@ -51,12 +44,6 @@ def pairs(split: str) -> list[Pair]:
 
     The combinations of content words in valid and test do not occur in train. Only train contains
     the fixed phrases of small talk ("How are you?"), each of them 16 times.
-
-    Example:
-        >>> from tfformer.data import phrasebook
-        >>> sources = {pair.source: pair.target for pair in phrasebook.pairs("train")}
-        >>> sources["Good morning."]
-        'Guten Morgen.'
     """
     if split not in SPLITS:
         raise ValueError(f"unknown split {split!r}; the phrasebook has {', '.join(SPLITS)}")

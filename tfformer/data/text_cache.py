@@ -24,8 +24,8 @@ import sentencepiece
 
 from tfformer.config import SELF_CONTAINED, corpora_of
 from tfformer.data.encoding import EncodedText, IdRows, Sides, encode_corpora, id_dtype
-from tfformer.data.imported_tokenizers import AnyTokenizer
 from tfformer.data.sources import Row, read_pairs, source_files, tfds_version
+from tfformer.data.tokenizers import Tokenizer
 from tfformer.storage.whole_files import (
     digest_of_values,
     file_digest,
@@ -46,7 +46,7 @@ def cached_text(
     folder: Path,
     fingerprint: Callable[[], object],
     read_corpora: Callable[[], Iterable[Iterable[Row]]],
-    tokenizers: Sequence[AnyTokenizer],
+    tokenizers: Sequence[Tokenizer],
     max_length: int,
     on_progress: Callable[[int], None] = lambda rows_done: None,
 ) -> EncodedText:
@@ -88,7 +88,7 @@ def cached_text(
 
 
 def _write_arrays(
-    folder: Path, tokenizers: Sequence[AnyTokenizer], max_length: int, chunks: Iterator[Sides]
+    folder: Path, tokenizers: Sequence[Tokenizer], max_length: int, chunks: Iterator[Sides]
 ) -> Sides:
     names = SIDES[len(tokenizers)]
     with ExitStack() as stack:

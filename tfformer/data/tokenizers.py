@@ -1,4 +1,4 @@
-"""SentencePiece subword tokenizers, in Python and in a TensorFlow graph.
+"""SentencePiece subword tokenizers, in Python and in a TensorFlow graph, and pairs of them.
 
 Shape letters: B sentences, T tokens.
 """
@@ -11,6 +11,7 @@ import io
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -18,7 +19,6 @@ import sentencepiece
 from google.protobuf.message import DecodeError
 
 from tfformer.argument_checks import require, require_size
-from tfformer.config.tokenization import ModelType, Normalization
 from tfformer.data.case_variants import with_case_variants
 from tfformer.data.sentencepiece_proto import (
     NORMAL,
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 PLAIN_NORMALIZATION = "nmt_nfkc_plain"  # nmt_nfkc with plain quotes; a model contains its rules
 PLAIN = {**dict.fromkeys("‘’‚‛", "'"), **dict.fromkeys("“”„‟", '"'), "\u00ad": ""}
 PLAIN_TABLE = str.maketrans(PLAIN)  # for `str.translate`
-MODEL_TYPES = get_args(ModelType)
-NORMALIZATIONS = get_args(Normalization)
 SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")
 MAX_SENTENCES = 2_000_000  # sample size; SentencePiece needs about 1.4 KB of memory per sentence
 TRAINING_THREADS = 4  # the model's bytes depend on this number, so it is the same on all machines
@@ -75,8 +73,14 @@ class Tokenizer:
 
     def __init__(self, model: bytes) -> None:
         self.model = model
-        self._processor = parse_sentencepiece(model, "the tokenizer")
-        _check_special_ids(self._processor)
+        processor = self._processor = parse_sentencepiece(model, "the tokenizer")
+        ids = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
+        if ids != (PAD_ID, UNKNOWN_ID, START_ID, END_ID):
+            raise ValueError(
+                f"the padding, unknown, start and end ids of the SentencePiece model are {ids}, "
+                f"but must be {(PAD_ID, UNKNOWN_ID, START_ID, END_ID)}; train a tokenizer with "
+                "these ids"
+            )
 
     @classmethod
     def train(
@@ -127,8 +131,7 @@ class Tokenizer:
             14
         """
         _check_is_no_text(texts)
-        _check_training_settings(vocab_size, model_type, character_coverage)
-        require("normalization", normalization, NORMALIZATIONS)
+        _check_training_settings(vocab_size, model_type, normalization, character_coverage)
         _check_symbols(symbols)
         if case_variants and model_type != "unigram":
             raise ValueError(
@@ -279,17 +282,27 @@ class Tokenizer:
         Returns:
             (B, None) int32, ragged; without start and end.
         """
-        return self._tokenize(text)
+        return self._graph_functions[0](text)
 
     def detokenize(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
         """Decode (B, T) int32 ids, dense or ragged, in the graph as `decode` does: (B,) strings."""
         import tensorflow as tf
 
-        return self._detokenize(ids.to_tensor(PAD_ID) if isinstance(ids, tf.RaggedTensor) else ids)
+        dense = ids.to_tensor(PAD_ID) if isinstance(ids, tf.RaggedTensor) else ids
+        return self._graph_functions[1](dense)
+
+    def with_language(self, language: str) -> Tokenizer:
+        """Return the tokenizer of another language, if the model is multilingual."""
+        raise ValueError(
+            f"the run translates between two fixed languages, so {language[:40]!r} cannot be "
+            "chosen; leave out --languages, or import a multilingual model"
+        )
 
     @functools.cached_property
-    def _tokenize(self) -> tf.types.experimental.PolymorphicFunction:
-        """Return a graph that contains the model.
+    def _graph_functions(
+        self,
+    ) -> tuple[Callable[[tf.Tensor], tf.RaggedTensor], Callable[[tf.Tensor], tf.Tensor]]:
+        """Return the `tf.function`s (tokenize, detokenize), whose graphs contain the model.
 
         TF Text has two operations. `FastSentencepieceTokenizer` breaks ties as Python does, but
         supports only some models. `SentencepieceTokenizer` supports all models, but uses
@@ -309,21 +322,52 @@ class Tokenizer:
         def tokenize(text: tf.Tensor) -> tf.RaggedTensor:
             return operation(self.model).tokenize(text).with_row_splits_dtype(tf.int64)
 
-        return tokenize
-
-    @functools.cached_property
-    def _detokenize(self) -> tf.types.experimental.PolymorphicFunction:
-        import tensorflow as tf
-
-        from tfformer.runtime.tracing import traced
-
         @traced(input_signature=[tf.TensorSpec([None, None], tf.int32)])
         def detokenize(ids: tf.Tensor) -> tf.Tensor:
             is_text = tf.cumsum(tf.cast(ids == END_ID, tf.int32), axis=1) == 0  # (B, T)
             text_ids = tf.ragged.boolean_mask(ids, is_text)
             return graph_tokenizer(self.model).detokenize(text_ids)
 
-        return detokenize
+        return tokenize, detokenize
+
+
+@dataclass(frozen=True)
+class Tokenizers:
+    """Source and target tokenizer; the same object if the vocabulary is shared."""
+
+    source: Tokenizer
+    target: Tokenizer
+
+    @property
+    def shared(self) -> bool:
+        """Whether both languages have one vocabulary."""
+        return self.source is self.target
+
+    @property
+    def languages(self) -> list[str] | None:
+        """The names of the two languages of a multilingual model; None for other models."""
+        names = [tokenizer.language for tokenizer in (self.source, self.target)]
+        languages = [name for name in names if name is not None]
+        return languages if len(languages) == len(names) else None
+
+    @property
+    def placeholders(self) -> tuple[str, ...]:
+        """The symbols of both vocabularies that stand for words, such as "⟦1⟧"."""
+        shared = [symbol for symbol in self.source.symbols if symbol in self.target.symbols]
+        return tuple(filter(PLACEHOLDER.fullmatch, shared))
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """SHA-256 of each side's model."""
+        return {"source": self.source.digest, "target": self.target.digest}
+
+    def with_languages(self, source: str | None, target: str | None) -> Tokenizers:
+        """Return the tokenizers for other languages of a multilingual model; None keeps one."""
+        if source is not None:
+            self = Tokenizers(self.source.with_language(source), self.target)
+        if target is not None:
+            self = Tokenizers(self.source, self.target.with_language(target))
+        return self
 
 
 def graph_tokenizer(
@@ -384,8 +428,13 @@ def before_end(ids: Sequence[int]) -> list[int]:
 # --- Training -----------------------------------------------------------------------------------
 
 
-def _check_training_settings(vocab_size: int, model_type: str, character_coverage: float) -> None:
-    require("model_type", model_type, MODEL_TYPES)
+def _check_training_settings(
+    vocab_size: int, model_type: str, normalization: str, character_coverage: float
+) -> None:
+    from tfformer.config import ModelType, Normalization  # slow to import; translating needs none
+
+    require("model_type", model_type, get_args(ModelType))
+    require("normalization", normalization, get_args(Normalization))
     if require_size("vocab_size", vocab_size) <= END_ID + 1:
         raise ValueError(
             f"vocab_size is {vocab_size}, but padding, unknown, start and end alone take "
@@ -476,26 +525,13 @@ def _explain_training_error(message: str, vocab_size: int) -> str:
     return f"SentencePiece cannot train on these sentences; correct what it reports: {message}"
 
 
-def _check_special_ids(processor: sentencepiece.SentencePieceProcessor) -> None:
-    ids = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
-    if ids != (PAD_ID, UNKNOWN_ID, START_ID, END_ID):
-        raise ValueError(
-            f"the padding, unknown, start and end ids of the SentencePiece model are {ids}, but "
-            f"must be {(PAD_ID, UNKNOWN_ID, START_ID, END_ID)}; train a tokenizer with these ids"
-        )
-
-
 def _with_plain_rules(model: bytes) -> bytes:
     """Replace the nmt_nfkc rules of a SentencePiece model by nmt_nfkc_plain."""
-    proto = ModelProto.FromString(model)
-    proto.normalizer_spec.precompiled_charsmap = _plain_rules()
-    proto.normalizer_spec.name = PLAIN_NORMALIZATION
-    return bytes(proto.SerializeToString())
-
-
-@functools.cache
-def _plain_rules() -> bytes:
     usual = sentencepiece.SentencePieceNormalizer(rule_name="nmt_nfkc").decompile()
     rules = sorted((dict(usual) | PLAIN).items())
     plain = sentencepiece.SentencePieceNormalizer(norm_map=rules).serialized_normalizer_spec()
-    return bytes(NormalizerSpec.FromString(plain).precompiled_charsmap)
+    spec = NormalizerSpec.FromString(plain)
+    proto = ModelProto.FromString(model)
+    proto.normalizer_spec.precompiled_charsmap = spec.precompiled_charsmap
+    proto.normalizer_spec.name = PLAIN_NORMALIZATION
+    return bytes(proto.SerializeToString())

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tfformer.data.imported_tokenizers import load_tokenizer
-from tfformer.data.tokenizer_pair import Tokenizers as Tokenizers
+from tfformer.data.tokenizers import Tokenizers as Tokenizers
 from tfformer.engines.engine import GREEDY, Engine
 from tfformer.runtime.tensorflow import import_tensorflow
 from tfformer.storage.artifact_folders import (

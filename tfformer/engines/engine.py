@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from tfformer.data.encoding import in_batches, truncation_report
-from tfformer.data.tokenizer_pair import Tokenizers
+from tfformer.data.tokenizers import Tokenizers
 from tfformer.inference import Translation
 
 GREEDY, BEAM = "serving_default", "translate_beam"  # the signatures over text

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import keras
 
     from tfformer.config import DecodingConfig, Dialect
-    from tfformer.data.imported_tokenizers import AnyTokenizer
+    from tfformer.data.tokenizers import Tokenizer
     from tfformer.export.parity import Question
     from tfformer.inference.text_model import TextModel
     from tfformer.model.attention import MultiHeadAttention
@@ -110,7 +110,7 @@ def write(
     spec.save(str(folder))
 
 
-def _vocabulary(tokenizer: AnyTokenizer) -> list[str]:
+def _vocabulary(tokenizer: Tokenizer) -> list[str]:
     return tokenizer.pieces(range(tokenizer.vocab_size))
 
 

@@ -23,8 +23,8 @@ from tfformer.data.encoding import (
     pad,
     warn_of_truncation,
 )
-from tfformer.data.imported_tokenizers import AnyTokenizer
 from tfformer.data.sources import Row
+from tfformer.data.tokenizers import Tokenizer
 from tfformer.inference.graphs import continue_prefixes
 from tfformer.inference.search import Hypotheses, check_sampling, greedy_search, sample
 from tfformer.inference.text_model import SAMPLES, Measured, TextModel
@@ -80,7 +80,7 @@ class Generator(TextModel):
     model: LanguageModel
 
     def __init__(
-        self, model: LanguageModel, tokenizer: AnyTokenizer, *, max_length: int = 128
+        self, model: LanguageModel, tokenizer: Tokenizer, *, max_length: int = 128
     ) -> None:
         if tokenizer.vocab_size != model.vocab_size:
             raise ValueError(

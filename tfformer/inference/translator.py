@@ -23,8 +23,8 @@ from tfformer.data.encoding import (
     pad,
     warn_of_truncation,
 )
-from tfformer.data.imported_tokenizers import AnyTokenizer
 from tfformer.data.sources import Row
+from tfformer.data.tokenizers import Tokenizer
 from tfformer.inference import Translation, evaluation
 from tfformer.inference.graphs import (
     FIRST_CAPACITY,
@@ -112,8 +112,8 @@ class Translator(TextModel):
     def __init__(
         self,
         model: Transformer,
-        tokenizer: AnyTokenizer,
-        target_tokenizer: AnyTokenizer | None = None,
+        tokenizer: Tokenizer,
+        target_tokenizer: Tokenizer | None = None,
         *,
         beam_size: int = 4,
         length_penalty: float = 0.6,

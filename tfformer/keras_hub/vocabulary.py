@@ -11,7 +11,7 @@ from tokenizers.normalizers import Prepend
 from tokenizers.processors import TemplateProcessing
 
 from tfformer.checkpoints.vocabulary import RowOrder
-from tfformer.data.imported_tokenizers import AnyTokenizer, BytePairTokenizer, PieceTokenizer
+from tfformer.data.imported_tokenizers import BytePairTokenizer, PieceTokenizer
 
 Prompt = tuple[list[int], list[int]]  # the ids around an empty source, and before a translation
 
@@ -53,7 +53,7 @@ def row_order(tokenizer: Any, prompt: Prompt, size: int) -> RowOrder:
 
 def new_tokenizer(
     tokenizer: Any, order: RowOrder, prompt: Prompt, instruction: str = ""
-) -> AnyTokenizer:
+) -> PieceTokenizer | BytePairTokenizer:
     """Return a tokenizer with the ids of this package; `instruction` begins each text."""
     is_sentencepiece = isinstance(tokenizer, SentencePieceTokenizer)
     listed = tokenizer.get_vocabulary()  # BART's may have gaps

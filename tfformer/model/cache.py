@@ -20,12 +20,6 @@ class KeysValues(NamedTuple):
     """Projected keys and values, each (R, H, L, D // H).
 
     Attention reads them, and a decoder caches them.
-
-    Example:
-        >>> cache = KeysValues(tf.zeros((1, 1, 3, 2)), tf.zeros((1, 1, 3, 2)))
-        >>> new = KeysValues(tf.ones((1, 1, 1, 2)), tf.ones((1, 1, 1, 2)))
-        >>> cache.write(new, position=1).keys[0, 0].numpy().tolist()
-        [[0.0, 0.0], [1.0, 1.0], [0.0, 0.0]]
     """
 
     keys: tf.Tensor  # of each position, to be compared with queries

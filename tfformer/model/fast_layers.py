@@ -19,10 +19,6 @@ class Dense(keras.layers.Dense):
 
     For tensors with more axes Keras uses `tensordot`, which computes shapes with a dozen operations
     in every step.
-
-    Example:
-        >>> Dense(3)(tf.ones((2, 5, 4))).shape
-        TensorShape([2, 5, 3])
     """
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
@@ -97,10 +93,6 @@ class LayerNormalization(keras.layers.LayerNormalization):
     """Keras' layer normalisation over the last axis (Ba et al. 2016).
 
     It computes in float32, in training with a hand-written gradient of three operations.
-
-    Example:
-        >>> LayerNormalization()(tf.constant([[-1.0, 1.0]])).numpy().round(2).tolist()
-        [[-1.0, 1.0]]
     """
 
     def call(self, x: tf.Tensor, training: bool | None = None) -> tf.Tensor:
@@ -158,10 +150,6 @@ class Dropout(keras.layers.Dropout):
 
     The rate is therefore rounded to a multiple of 2^-16, and the kept inputs are scaled by that
     rate.
-
-    Example:
-        >>> Dropout(0.5)(tf.ones((2, 3))).numpy().tolist()  # outside training
-        [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
     """
 
     def call(self, x: tf.Tensor, training: bool | None = None) -> tf.Tensor:

@@ -14,7 +14,7 @@ tensorboard/        the same figures and sample texts for TensorBoard
 .lock               locked during training; harmless if no process has locked it
 """
 
-from tfformer.data.tokenizer_pair import Tokenizers as Tokenizers
+from tfformer.data.tokenizers import Tokenizers as Tokenizers
 from tfformer.run_directory.model_kinds import MODEL_KINDS as MODEL_KINDS
 from tfformer.run_directory.model_kinds import Model as Model
 from tfformer.run_directory.model_kinds import new_model as new_model

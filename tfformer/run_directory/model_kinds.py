@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tfformer.config import Architecture, ModelConfig
-from tfformer.data.imported_tokenizers import AnyTokenizer
 from tfformer.data.sources import Row, read_pairs, read_sentences
-from tfformer.data.tokenizer_pair import Tokenizers
+from tfformer.data.tokenizers import Tokenizer, Tokenizers
 from tfformer.model.language_model import LanguageModel
 from tfformer.model.transformer import Transformer
 
@@ -19,7 +18,7 @@ class ModelKind(NamedTuple):
     description: str  # for messages
     read: Callable[..., Iterator[Row]]  # rows of a data source: `read_pairs` or `read_sentences`
     # the tokenizer of each side of a row
-    side_tokenizers: Callable[[Tokenizers], tuple[AnyTokenizer, ...]]
+    side_tokenizers: Callable[[Tokenizers], tuple[Tokenizer, ...]]
     build: Callable[[ModelConfig, Tokenizers, str], Model]  # the untrained model in a dtype
     parameters: Callable[[ModelConfig, Tokenizers], int]  # number of parameters, computed
 

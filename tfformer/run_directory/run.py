@@ -22,7 +22,7 @@ import numpy as np
 
 from tfformer.config import Architecture, Config
 from tfformer.data.imported_tokenizers import load_tokenizer
-from tfformer.data.tokenizer_pair import Tokenizers
+from tfformer.data.tokenizers import Tokenizers
 from tfformer.run_directory.model_kinds import MODEL_KINDS, Model, ModelKind, new_model
 from tfformer.storage.artifact_folders import BEFORE_CONFIG, RUN_CONFIG, check_free, run_folder
 from tfformer.storage.folders import LOCK, Folder, folder_at

@@ -12,10 +12,6 @@ def device_line() -> str:
     """Return the names of the GPUs that TensorFlow uses, or the number of CPU cores.
 
     TensorFlow is not imported by this; if it has not been imported, the CPU cores do the work.
-
-    Example:
-        >>> device_line()  # doctest: +SKIP
-        'NVIDIA H100 80GB HBM3'
     """
     names = _gpu_names()
     if not names:

@@ -25,12 +25,7 @@ EXTRAS = {  # module -> extra
 
 
 def install_line(error: ModuleNotFoundError) -> str | None:
-    """Return how to install the library that an import needs; None if no extra installs it.
-
-    Example:
-        >>> install_line(ModuleNotFoundError(name="keras"))
-        "this needs keras, which is not installed: pip install -e '.[tensorflow]'"
-    """
+    """Return how to install the library that an import needs; None if no extra installs it."""
     module = (error.name or "").partition(".")[0]
     if module not in EXTRAS:
         return None

@@ -139,12 +139,7 @@ def languages_of(model: ServedModel) -> tuple[str, str] | None:
 
 
 def language_name(code: str) -> str:
-    """Return the English name of a language; its code if it has none.
-
-    Example:
-        >>> language_name("de"), language_name("en-US"), language_name("qq")
-        ('German', 'English (United States)', 'qq')
-    """
+    """Return the English name of a language; its code if it has none."""
     try:
         return Locale.parse(code, sep="-").get_display_name("en") or code
     except (ValueError, UnknownLocaleError):

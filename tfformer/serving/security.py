@@ -33,13 +33,7 @@ ALLOWED_SITES = ("same-origin", "none")  # values of Sec-Fetch-Site; none: typed
 
 
 class ApiKeys:
-    """The API keys of a server; with an empty collection, requests need no key.
-
-    Example:
-        >>> keys = ApiKeys(["secret"])
-        >>> keys.is_known("secret"), keys.is_known("guess"), ApiKeys([]).is_known("")
-        (True, False, True)
-    """
+    """The API keys of a server; with an empty collection, requests need no key."""
 
     def __init__(self, keys: Collection[str]) -> None:
         self._keys = [key.encode() for key in keys]

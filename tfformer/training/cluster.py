@@ -111,7 +111,8 @@ class Cluster:
                 match _read(line, ANSWER_SECONDS):
                     case {"worker": int(number), "facts": dict(others), **rest}:
                         if rest.get("workers", len(self.addresses)) != len(self.addresses):
-                            self._refuse(line)
+                            with suppress(OSError):  # the worker expects a different number
+                                _write(line, [{}] * len(self.addresses))
                         elif 0 < number < len(self.addresses):
                             received[number] = others
                             lines[number] = line
@@ -125,11 +126,6 @@ class Cluster:
                         "worker"
                     ) from None
         return everyone
-
-    def _refuse(self, line: socket.socket) -> None:
-        """Send the number of workers to a worker that expects a different number."""
-        with suppress(OSError):
-            _write(line, [{}] * len(self.addresses))
 
     def _listening(self) -> socket.socket:
         _, port = _host_and_port(self.addresses[0])
@@ -155,19 +151,16 @@ class Cluster:
             except OSError:
                 answer = None
             if isinstance(answer, list):
-                return self._checked(answer)
+                break
             time.sleep(RETRY_SECONDS)
-        raise _absent(self.named(0), f"did not answer {limit}")
-
-    def _checked(self, everyone: list[Facts]) -> list[Facts]:
-        """Return the facts; raise ValueError unless there is one entry per worker."""
-        count = len(self.addresses)
-        if len(everyone) != count:
+        else:
+            raise _absent(self.named(0), f"did not answer {limit}")
+        if len(answer) != count:
             raise _refused(
-                f"names {count} workers for {self.named(self.number)}, but {len(everyone)} for "
+                f"names {count} workers for {self.named(self.number)}, but {len(answer)} for "
                 f"{self.named(0)}; use the same cluster for all workers"
             )
-        return everyone
+        return answer
 
     def check_alike(self, everyone: Sequence[Facts]) -> None:
         """Raise ValueError unless all workers have the same facts as the first."""

@@ -4,11 +4,9 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, TypeVar
 
 import keras
@@ -25,8 +23,9 @@ GRADIENTS, MESSAGES = 1, 2  # groups of devices: the training devices and the CP
 START_SECONDS = 60  # timeout for TensorFlow's servers after all workers have met
 RESTART = "restart every worker, with --resume if the run has begun"
 OF_THE_MACHINE = ("folder", "cache")  # settings of `data` that may differ
-
-LATE = Path(__file__).parent / "programs" / "end_late_process.py"
+# Arguments: seconds, message, process. The shell kills the process unless its own standard input is
+# closed in time; a thread could not, because TensorFlow's servers hold the GIL while they start.
+KILL_LATE = 'timeout "$1" cat; [ $? -ne 124 ] || { echo "$2" >&2; kill -9 "$3"; }'
 
 
 class Workers:
@@ -36,10 +35,6 @@ class Workers:
         number: This process's number, from 0; number 0 is the chief.
         count: The number of processes.
         devices: The devices on which this process trains.
-
-    Example:
-        >>> Workers().is_chief, Workers().first("its minutes")
-        (True, 'its minutes')
     """
 
     number: int = 0
@@ -213,6 +208,6 @@ def _started(cluster: Cluster) -> tf.distribute.MultiWorkerMirroredStrategy:
 @contextmanager
 def _killed_after(seconds: float, message: str) -> Iterator[None]:
     """Kill this process with a message, from another process, if the block takes longer."""
-    arguments = [sys.executable, "-P", str(LATE), str(seconds), message, str(os.getpid())]
+    arguments = ["sh", "-c", KILL_LATE, "sh", str(seconds), message, str(os.getpid())]
     with subprocess.Popen(arguments, stdin=subprocess.PIPE):  # closed at the end of the block
         yield

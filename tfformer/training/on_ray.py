@@ -78,7 +78,12 @@ def train_on_ray(
         ConnectionError: There is no cluster, its head is lost, or workers are lost repeatedly.
         TimeoutError: The cluster does not start all workers.
     """
-    config = _for_workers(config)
+    if config.training.strategy == "mirrored":
+        raise ValueError(
+            "--ray cannot be combined with training.strategy=mirrored; omit one of them: on a "
+            "cluster, each worker uses its share of the GPUs"
+        )
+    config = config.replace(training=config.training.replace(strategy="multi_worker"))
     if not resume:
         check_free(run_dir)
     connect(address, log_to_driver=True)
@@ -88,16 +93,6 @@ def train_on_ray(
         return _despite_deaths(trained, run_dir, resume, init_from, report)
     finally:
         ray.shutdown()
-
-
-def _for_workers(config: Config) -> Config:
-    if config.training.strategy == "mirrored":
-        raise ValueError(
-            "--ray cannot be combined with training.strategy=mirrored; omit one of them: on a "
-            "cluster, each worker uses its share of the GPUs"
-        )
-    training = config.training.replace(strategy="multi_worker")
-    return config.replace(training=training)
 
 
 def _despite_deaths(

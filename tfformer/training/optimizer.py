@@ -103,11 +103,6 @@ def new_optimizer(config: Config, epoch_steps: int) -> CaseSharing:
     except for biases and normalisations. Muon (Jordan et al. 2024) updates the weight matrices with
     orthogonalised momentum, scaled to the RMS of an Adam step (Liu et al. 2025, section 2.2);
     embeddings, biases and normalisations use Adam.
-
-    Example:
-        >>> optimizer = new_optimizer(Config(), epoch_steps=100)
-        >>> optimizer.beta_1, optimizer.beta_2, optimizer.epsilon
-        (0.9, 0.98, 1e-09)
     """
     settings = config.training
     accumulate = settings.accumulate_steps
@@ -144,10 +139,6 @@ class Muon(CaseSharing, keras.optimizers.Muon):
 
     One matrix at a time, the Newton-Schulz iterations would be many small products. As in Jordan et
     al., they can run in bfloat16 (`matmul_dtype`).
-
-    Example:
-        >>> Muon(0.01, matmul_dtype="bfloat16").get_config()["matmul_dtype"]
-        'bfloat16'
     """
 
     def __init__(self, *args: Any, matmul_dtype: str = "float32", **kwargs: Any) -> None:
@@ -190,10 +181,6 @@ def learning_rate(config: Config, epoch_steps: int) -> WarmupSchedule | LinearSc
 
     `accumulate_steps` of these steps make one update. A linear schedule reaches 0 when training
     ends; a run shorter than the warmup only warms up.
-
-    Example:
-        >>> learning_rate(Config(), epoch_steps=100).warmup_steps
-        4000
     """
     settings = config.training
     d_model = config.model.d_model

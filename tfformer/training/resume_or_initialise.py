@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tfformer.config import Config, Dialect, ModelConfig
-from tfformer.data.imported_tokenizers import AnyTokenizer
+from tfformer.data.tokenizers import Tokenizer
 from tfformer.run_directory import Model, Run, Tokenizers
 from tfformer.training.early_stopping import History, is_over, is_validated
 from tfformer.training.precision_and_batch_size import settled
@@ -36,7 +36,7 @@ class Start:
     # The tokenizers of both sides; None if they are trained on the text
     tokenizers: Tokenizers | None = None
     # The tokenizer of the source, if only the target's is trained
-    source_tokenizer: AnyTokenizer | None = None
+    source_tokenizer: Tokenizer | None = None
 
     def settled(self, config: Config) -> Config:
         """Return the recipe, completed with the values that this start and this machine determine.

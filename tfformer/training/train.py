@@ -93,7 +93,7 @@ def train(
             tf.config.threading.set_intra_op_parallelism_threads(1)  # one thread per shard
     workers = workers_of(config)
     if not workers.is_chief:
-        report = _say_nothing  # the chief prints the same lines
+        report = lambda line: None  # noqa: E731  the chief prints the same lines
     with workers.explained(), _held(run_dir, resume, workers) as before:
         start = start_of(config, before, init_from)
         config = start.settled(config)
@@ -140,7 +140,11 @@ def _train(
     result = result_of(history)
     if workers.is_chief:
         run.finish(result)
-    _warn_if_bleu_is_0(result, report)
+    if result.get("val_bleu") == 0:
+        report(
+            "warning: the best validation has BLEU 0, so the weights were chosen by chrF; if the "
+            "target is written without spaces, set data.languages or training.bleu_tokenizer=char"
+        )
     return workers.first(result)
 
 
@@ -242,14 +246,3 @@ def _facts(run: Run, config: Config, model: Model, history: History) -> dict[str
         "the weights' digest": state.hexdigest(),
         "epochs": len(history),
     }
-
-
-def _warn_if_bleu_is_0(result: dict[str, Any], report: Report) -> None:
-    if result.get("val_bleu") == 0:
-        report(
-            "warning: the best validation has BLEU 0, so the weights were chosen by chrF; if the "
-            "target is written without spaces, set data.languages or training.bleu_tokenizer=char"
-        )
-
-
-def _say_nothing(line: str) -> None: ...

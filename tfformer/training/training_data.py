@@ -14,7 +14,6 @@ from tfformer.config import Config, corpora_of
 from tfformer.data.augmentation import augmented
 from tfformer.data.batches import Batches
 from tfformer.data.encoding import EncodedText, encode_corpora
-from tfformer.data.imported_tokenizers import AnyTokenizer
 from tfformer.data.mixture import shares_by_temperature
 from tfformer.data.sources import Row, source_files
 from tfformer.data.text_cache import cached_text, text_fingerprint
@@ -89,7 +88,7 @@ def _source(config: Config, role: str) -> tuple[Any, str, tuple[str, ...] | None
     return data_source, folder, languages, split
 
 
-def train_tokenizers(config: Config, source_tokenizer: AnyTokenizer | None = None) -> Tokenizers:
+def train_tokenizers(config: Config, source_tokenizer: Tokenizer | None = None) -> Tokenizers:
     """Train the tokenizers, or only the target's if `source_tokenizer` is given."""
     settings = config.tokenizer
 
@@ -141,7 +140,7 @@ def _batches(config: Config, role: str, tokenizers: Tokenizers, report: Report) 
     return batches
 
 
-def _encoded(config: Config, role: str, tokenizers: Sequence[AnyTokenizer]) -> EncodedText:
+def _encoded(config: Config, role: str, tokenizers: Sequence[Tokenizer]) -> EncodedText:
     return encode_corpora(
         _read_corpora(config, role),
         tokenizers,
@@ -150,7 +149,7 @@ def _encoded(config: Config, role: str, tokenizers: Sequence[AnyTokenizer]) -> E
     )
 
 
-def _cached(config: Config, role: str, tokenizers: Sequence[AnyTokenizer]) -> EncodedText:
+def _cached(config: Config, role: str, tokenizers: Sequence[Tokenizer]) -> EncodedText:
     """Map one text from the recipe's cache; if it is missing, write it there first."""
     source = _source(config, role)
     shares = config.data.augment.to_dict()

@@ -64,7 +64,6 @@ class Validation(keras.callbacks.Callback):
         is_last = self.model.stop_training or epoch + 1 == settings.epochs
         if (epoch + 1) % settings.validate_every and not is_last:
             return
-        self._take_snapshot()
         logs |= self._figures(epoch)
         if self.best == NOT_VALIDATED:
             self._compare_with_frequencies(logs["val_loss"])
@@ -85,15 +84,12 @@ class Validation(keras.callbacks.Callback):
                 f"({least:.3f}): if it does not fall soon, try the settings in docs/data.md"
             )
 
-    def _take_snapshot(self) -> None:
-        """Copy the weights, or their moving average, into the second model."""
+    def _figures(self, epoch: int) -> dict[str, float]:
+        """Measure the weights, or their moving average, in the second model."""
         self.snapshot.set_weights(self.model.get_weights())
         self.model.optimizer.finalize_variable_values(self.snapshot.trainable_variables)
-
-    def _figures(self, epoch: int) -> dict[str, float]:
-        loss = self.snapshot.evaluate(
-            self.valid.dataset(), steps=self.valid.steps_per_epoch, verbose=0
-        )
+        steps = self.valid.steps_per_epoch
+        loss = self.snapshot.evaluate(self.valid.dataset(), steps=steps, verbose=0)
         measured = self.measured.measure(self.rows, self.config)
         with self.writer.as_default():
             tf.summary.text("samples", measured.samples, step=epoch)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfformer.data.imported_tokenizers import AnyTokenizer
+from tfformer.data.tokenizers import Tokenizer
 from tfformer.engines.engine import CHARACTERS_PER_TOKEN
 from tfformer.export.parity import Inputs, Outputs, Question, Scored, beam, greedy
 from tfformer.inference.generator import Generator
@@ -147,7 +147,7 @@ class _Translating:
         return source_ids(ids, lengths, self.max_length)
 
     def _ids_and_lengths(
-        self, tokenizer: AnyTokenizer, text: tf.Tensor
+        self, tokenizer: Tokenizer, text: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Text (B,) -> ids (B, S), truncated to the model's length, and their number (B,)."""
         rows = tokenizer.tokenize(beginning(text, self.max_length))[:, : self.max_length - 1]

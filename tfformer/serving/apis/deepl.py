@@ -34,18 +34,14 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 router = APIRouter(prefix="/v2", tags=["DeepL"], responses=REFUSALS)
 
 
-def _listed(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
 class DeeplRequest(BaseModel):
     """Up to 50 texts to translate."""
 
     model_config = ConfigDict(extra="allow")
 
-    text: Annotated[list[str], BeforeValidator(_listed)] = Field(
-        min_length=1, max_length=MAX_TEXTS, examples=[["A dog."]]
-    )
+    text: Annotated[
+        list[str], BeforeValidator(lambda text: [text] if isinstance(text, str) else text)
+    ] = Field(min_length=1, max_length=MAX_TEXTS, examples=[["A dog."]])
     target_lang: str = Field(description="The language of the translation.", examples=["DE"])
     source_lang: str = Field("", description="The language of the texts; detected if left out.")
     tag_handling: Literal["", "html", "xml"] = Field(

@@ -79,7 +79,12 @@ async def _values(request: Request) -> dict[str, Any]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     limited = Request(request.scope, _limited(request))
     if kind == MULTIPART:
-        return query | await _multipart_form(limited)
+        try:
+            form = await limited.form(max_fields=MAX_FIELDS, max_part_size=MAX_BYTES)
+        except (HTTPException, ValueError, KeyError) as error:
+            reason = error.detail if isinstance(error, HTTPException) else error
+            raise RequestError(f"the form cannot be read: {reason}") from None
+        return query | _collected(form.multi_items())
     body = await limited.body()
     if not body:
         return query
@@ -136,16 +141,6 @@ def _form(body: bytes) -> dict[str, Any]:
     except ValueError as error:
         raise RequestError(f"the form cannot be read: {error}") from None
     return _collected(pairs)
-
-
-async def _multipart_form(request: Request) -> dict[str, Any]:
-    try:
-        form = await request.form(max_fields=MAX_FIELDS, max_part_size=MAX_BYTES)
-    except HTTPException as error:
-        raise RequestError(f"the form cannot be read: {error.detail}") from None
-    except (ValueError, KeyError) as error:
-        raise RequestError(f"the form cannot be read: {error}") from None
-    return _collected(form.multi_items())
 
 
 def _collected(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:

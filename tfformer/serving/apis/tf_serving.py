@@ -159,7 +159,13 @@ def read_inputs(request: dict[str, Any], signature: Signature) -> Arrays:
         _from_rows(request["instances"], signature) if "instances" in request else request["inputs"]
     )
     if not _has_names(columns):
-        columns = dict.fromkeys(_only_input(signature), columns)
+        names = sorted(signature.inputs)
+        if len(names) > 1:
+            raise RequestError(
+                "values must be named, because the signature has several inputs: "
+                f"{', '.join(names)}"
+            )
+        columns = dict.fromkeys(names, columns)
     _check_names(signature, columns)
     inputs = {name: _array(name, value, signature.inputs[name]) for name, value in columns.items()}
     _check_rows(inputs)
@@ -193,15 +199,6 @@ def _has_names(value: Any) -> bool:
     return isinstance(value, dict) and value.keys() != {"b64"}
 
 
-def _only_input(signature: Signature) -> list[str]:
-    names = sorted(signature.inputs)
-    if len(names) > 1:
-        raise RequestError(
-            f"values must be named, because the signature has several inputs: {', '.join(names)}",
-        )
-    return names
-
-
 def _array(name: str, value: Any, spec: TensorSpec) -> np.ndarray:
     if spec.dtype not in READERS:
         raise RequestError(
@@ -225,10 +222,6 @@ def _nested(value: Any, rank: int, read: Read) -> np.ndarray:
     return np.stack(rows) if rows else np.empty((0,) * rank, np.int32)
 
 
-def _strings(values: list[Any]) -> np.ndarray:
-    return np.array([_bytes(value) for value in values], object)
-
-
 def _bytes(value: Any) -> bytes:
     """Return the bytes of a string or of {"b64": bytes in base64}."""
     if isinstance(value, dict) and isinstance(value.get("b64"), str):
@@ -245,7 +238,10 @@ def _int32s(values: list[Any]) -> np.ndarray:
     return np.array(values, np.int32)
 
 
-READERS: dict[str, Read] = {"string": _strings, "int32": _int32s}
+READERS: dict[str, Read] = {
+    "string": lambda values: np.array(list(map(_bytes, values)), object),
+    "int32": _int32s,
+}
 
 
 def _check_rows(inputs: Arrays) -> None:
