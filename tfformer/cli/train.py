@@ -136,13 +136,9 @@ def train(
 
 
 def _check_texts(config: "Config") -> None:
-    from tfformer.data.sources import source_files
+    from tfformer.data.sources import check_exists, source_files
 
     for source in (config.data.train, config.data.valid):
         parts = source_files(source, config.data.folder) if source else []
         for path in (path for part in parts for path in part):
-            if not path.exists():
-                raise FileNotFoundError(
-                    f"{path.absolute()}: there is no such file; correct the path or fetch the data "
-                    "first"
-                )
+            check_exists(path.absolute())

@@ -56,19 +56,9 @@ def augmented(
                 yield copy
 
 
-def upper(row: Row, draw: random.Random) -> Row:
-    """Write all sides in capitals; German "ß" becomes "SS"."""
-    return tuple(text.upper() for text in row)
-
-
-def title(row: Row, draw: random.Random) -> Row:
-    """Capitalise the first letter of each word on all sides; other letters are unchanged."""
-    return tuple(INITIAL.sub(lambda initial: initial[0].upper(), text) for text in row)
-
-
-def lower(row: Row, draw: random.Random) -> Row:
-    """Write all sides in lower case."""
-    return tuple(text.lower() for text in row)
+def changed_sides(change: Callable[[str], str]) -> Alteration:
+    """Return the alteration that changes the text of each side."""
+    return lambda row, draw: tuple(map(change, row))
 
 
 def mistyped(row: Row, draw: random.Random) -> Row:
@@ -143,9 +133,9 @@ def _words_alike(source: str, target: str) -> list[str]:
 
 
 ALTERATIONS: dict[str, Alteration] = {  # key of `data.augment` -> function
-    "upper": upper,
-    "title": title,
-    "lower": lower,
+    "upper": changed_sides(str.upper),  # German "ß" becomes "SS"
+    "title": changed_sides(lambda text: INITIAL.sub(lambda letter: letter[0].upper(), text)),
+    "lower": changed_sides(str.lower),
     "typos": mistyped,
 }
 

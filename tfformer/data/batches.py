@@ -296,7 +296,10 @@ class Batches:
             previous = np.pad(labels[:, :-1], before, constant_values=START_ID)
             segments = []
         else:
-            filled = self._filled(order, bounds[start : stop + 1])
+            assert self._bins is not None
+            bounds = bounds[start : stop + 1]
+            rows, sizes = order[bounds[0] : bounds[-1]], np.diff(bounds)
+            filled = [fill(side, rows, sizes, self._bins) for side in self.text.sides]
             *sources, labels = (ids for ids, _ in filled)
             segments = [segments for _, segments in filled]
             is_first = segments[-1] != np.pad(segments[-1][:, :-1], before)
@@ -307,13 +310,6 @@ class Batches:
         if len(inputs) == 1:
             inputs = inputs["target"]
         return inputs, labels, is_real.astype(np.float32)
-
-    def _filled(self, order: np.ndarray, bounds: np.ndarray) -> list[np.ndarray]:
-        """Return for each side the ids and segments (2, B, width) of the bins between `bounds`."""
-        assert self._bins is not None
-        sizes = np.diff(bounds)
-        rows = order[bounds[0] : bounds[-1]]
-        return [fill(side, rows, sizes, self._bins) for side in self.text.sides]
 
     def _input_names(self) -> list[str]:
         names = ["source", "target"][-len(self.text.sides) :]
@@ -371,17 +367,6 @@ class Batches:
         options.autotune.enabled = False
         return steps.map(batch).prefetch(2).with_options(options)
 
-    def _rows_of(self, epoch: int) -> Sequence[int] | np.ndarray:
-        """Return the row numbers of an epoch; a row that occurs several times is repeated.
-
-        A mixture is drawn until its batches fit within `batch_tokens`, at most `MOST_DRAWS` times.
-        """
-        for attempt in range(MOST_DRAWS):
-            rows = self._draw(epoch, attempt)
-            if self.shares is None or self._fits(rows):
-                break
-        return rows
-
     def _draw(self, epoch: int, attempt: int) -> Sequence[int] | np.ndarray:
         if self.shares is None:
             return range(self.text.kept)
@@ -403,7 +388,10 @@ class Batches:
 
     def _shuffle(self, epoch: int) -> Epoch:
         random = np.random.default_rng([self.seed, epoch])
-        rows = self._rows_of(epoch)
+        for attempt in range(MOST_DRAWS):
+            rows = self._draw(epoch, attempt)
+            if self.shares is None or self._fits(rows):
+                break
         steps = self.steps_per_epoch
         if self._bins:
             order, bounds = pack(self._lengths(rows), self._bins[1], random)

@@ -201,14 +201,18 @@ class PieceTokenizer(Tokenizer):
         """Return the `tf.function`s (tokenize, detokenize), whose graphs contain all their data.
 
         A piece is looked up by searching sorted hashes and comparing the string. Unlike a
-        TensorFlow table this needs no initialisation or tracking, so every loader can run it.
+        TensorFlow table this needs no initialisation or tracking, so every loader can run it. With
+        60,000 pieces, two share a hash in one of five billion vocabularies.
         """
         import tensorflow as tf
 
         from tfformer.runtime.tracing import traced
 
-        hashes, order = self._sorted_hashes()
         pieces = self._pieces
+        with tf.init_scope():
+            hashes = tf.strings.to_hash_bucket_fast(pieces, BUCKETS).numpy()
+        order = hashes.argsort(kind="stable").astype("int32")
+        hashes = hashes[order]
         has_codes = bool(self.codes)
 
         def look_up(piece: tf.Tensor) -> tf.Tensor:
@@ -258,18 +262,6 @@ class PieceTokenizer(Tokenizer):
             return tf.strings.regex_replace(text, r"^ +| +$", "")
 
         return tokenize, detokenize
-
-    def _sorted_hashes(self) -> tuple[list[int], list[int]]:
-        """Return the hashes of the pieces in ascending order, and the id of each.
-
-        With 60,000 pieces, two share a hash in one of five billion vocabularies.
-        """
-        import tensorflow as tf
-
-        with tf.init_scope():
-            hashes = tf.strings.to_hash_bucket_fast(self._pieces, BUCKETS).numpy()
-        order = hashes.argsort(kind="stable")
-        return hashes[order], order.astype("int32")
 
     def _code(self, sentence: str) -> tuple[list[str], str]:
         """Split a sentence into its language code, if it begins with one, and the text."""
@@ -376,14 +368,10 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     path = Path(path)
     if pieces_file(path).is_file():
         return PieceTokenizer.load(path)
-    return BytePairTokenizer.load(path) if is_byte_pair_file(path) else Tokenizer.load(path)
+    is_json = path.is_file() and path.read_bytes()[:1] == b"{"
+    return BytePairTokenizer.load(path) if is_json else Tokenizer.load(path)
 
 
 def pieces_file(path: Path) -> Path:
     """Return the path of a model's list of pieces, such as `source.pieces.json`."""
     return path.with_suffix(".pieces.json")
-
-
-def is_byte_pair_file(path: Path) -> bool:
-    """Return whether a vocabulary is JSON rather than a SentencePiece model."""
-    return path.is_file() and path.read_bytes()[:1] == b"{"

@@ -149,12 +149,17 @@ def read_lines_with_ends(path: str | Path) -> Iterator[str]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Bytes]:
+    check_exists(path)
+    with path.open("rb") as raw, unpacked(raw, path) as stream:
+        yield stream
+
+
+def check_exists(path: Path) -> None:
+    """Raise FileNotFoundError unless a file exists."""
     if not path.exists():
         raise FileNotFoundError(
             f"{path}: there is no such file; correct the path or fetch the data first"
         )
-    with path.open("rb") as raw, unpacked(raw, path) as stream:
-        yield stream
 
 
 @contextmanager

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import sentencepiece
 
-from tfformer.config import SELF_CONTAINED, corpora_of
+from tfformer.config import corpora_of
 from tfformer.data.encoding import EncodedText, IdRows, Sides, encode_corpora, id_dtype
-from tfformer.data.sources import Row, read_pairs, source_files, tfds_version
+from tfformer.data.sources import Row, check_exists, read_pairs, source_files, tfds_version
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.storage.whole_files import (
     digest_of_values,
@@ -79,7 +79,15 @@ def cached_text(
                     "the training text was changed while it was encoded; start again when it is "
                     "complete"
                 )
-            _write_manifest(temporary, key, text)
+            values = {
+                "key": key,
+                "corpora": text.corpora,
+                "dropped_empty": text.dropped_empty,
+                "dropped_long": text.dropped_long,
+                "ids": text.digest,
+            }
+            manifest = json.dumps(values | {"digest": digest_of_values(values)}, indent=2)
+            write_text(temporary / MANIFEST, manifest + "\n")
             publish_as(temporary, entry)
     return _open(entry, key, SIDES[len(tokenizers)])
 
@@ -157,18 +165,6 @@ def _explained(file: Path) -> Iterator[None]:
         ) from error
 
 
-def _write_manifest(folder: Path, key: dict[str, Any], text: EncodedText) -> None:
-    values = {
-        "key": key,
-        "corpora": text.corpora,
-        "dropped_empty": text.dropped_empty,
-        "dropped_long": text.dropped_long,
-        "ids": text.digest,
-    }
-    content = json.dumps(values | {"digest": digest_of_values(values)}, indent=2)
-    write_text(folder / MANIFEST, content + "\n")
-
-
 # Reading
 
 
@@ -229,27 +225,25 @@ def text_fingerprint(
     A file is identified by the SHA-256 of its bytes, a TFDS data set by name, version, split and
     languages.
     """
-    return [
-        _corpus_fingerprint(corpus.text, folder, languages, split) for corpus in corpora_of(source)
-    ]
-
-
-def _corpus_fingerprint(
-    text: str | list[str], folder: str | Path, languages: tuple[str, ...] | None, split: str
-) -> dict[str, Any]:
-    name = str(text)
-    if name.startswith("tfds:"):
-        name, _, named_split = name.removeprefix("tfds:").partition("@")
-        return {"tfds": tfds_version(name), "split": named_split or split, "languages": languages}
-    if name.startswith(SELF_CONTAINED):
-        rows = json.dumps(list(read_pairs(name)))
-        return {"rows": hashlib.sha256(rows.encode()).hexdigest(), "languages": languages}
-    return {"files": [list(map(_digest, files)) for files in source_files(text, folder)]}
+    found: list[dict[str, Any]] = []
+    for corpus in corpora_of(source):
+        kind, _, name = str(corpus.text).partition(":")
+        if kind == "tfds":
+            name, _, stated = name.partition("@")
+            found.append(
+                {"tfds": tfds_version(name), "split": stated or split, "languages": languages}
+            )
+        elif kind == "phrasebook":
+            rows = json.dumps(list(read_pairs(corpus.text)))
+            found.append(
+                {"rows": hashlib.sha256(rows.encode()).hexdigest(), "languages": languages}
+            )
+        else:
+            files = source_files(corpus.text, folder)
+            found.append({"files": [list(map(_digest, part)) for part in files]})
+    return found
 
 
 def _digest(file: Path) -> str:
-    if not file.is_file():
-        raise FileNotFoundError(
-            f"{file}: there is no such file; correct the path or fetch the data first"
-        )
+    check_exists(file)
     return file_digest(file)
