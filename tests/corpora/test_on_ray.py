@@ -9,8 +9,7 @@ from types import SimpleNamespace
 import pytest
 from support.scripted_engine import ScriptedEngine
 
-from tfformer.corpora.parts import find_parts
-from tfformer.corpora.translation import Counts
+from tfformer.corpora.parts import Counts, find_parts
 from tfformer.corpora.workers import WorkersError
 from tfformer.engines import Artifact, ArtifactError
 from tfformer.version import __version__

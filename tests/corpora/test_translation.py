@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 from support.scripted_engine import ScriptedEngine
 
-from tfformer.corpora import translation
-from tfformer.corpora.parts import Part
-from tfformer.corpora.translation import Counts, summed, translate_part
+from tfformer.corpora.parts import PORTION, Counts, Part, summed, translate_part
 from tfformer.data.sources import read_lines
 
 
@@ -62,7 +60,7 @@ def test_sentences_of_like_length_are_translated_together(tmp_path):
     translated(tmp_path, content, engine=ScriptedEngine(noting, 9))
     flat = [size for batch in sizes for size in batch]
     assert flat == sorted(flat)
-    assert max(map(len, sizes)) == translation.PORTION
+    assert max(map(len, sizes)) == PORTION
 
 
 def test_bad_lines_are_set_aside_with_their_numbers(tmp_path):

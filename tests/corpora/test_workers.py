@@ -17,8 +17,7 @@ from support.process_tree import children, command_line, descendants
 from tfformer.cli import terminal
 from tfformer.cli.main import main
 from tfformer.corpora import workers
-from tfformer.corpora.parts import Part, find_parts
-from tfformer.corpora.translation import Counts
+from tfformer.corpora.parts import Counts, Part, find_parts
 from tfformer.corpora.workers import Worker
 from tfformer.data.sources import read_pairs
 from tfformer.engines import ArtifactError, find_artifact

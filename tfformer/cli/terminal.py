@@ -14,7 +14,7 @@ from tfformer.runtime.devices import unused_gpu
 from tfformer.storage.whole_files import whole_file
 
 if TYPE_CHECKING:
-    from tfformer.corpora.translation import Counts
+    from tfformer.corpora.parts import Counts
 
 PROMPT = "> "
 LINES = "{n:,} lines, {rate_fmt}"

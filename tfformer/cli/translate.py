@@ -37,8 +37,7 @@ from tfformer.runtime.progress_lines import Steps
 from tfformer.storage.artifact_folders import exported_version, is_run, run_folder
 
 if TYPE_CHECKING:
-    from tfformer.corpora.parts import Part
-    from tfformer.corpora.translation import Counts
+    from tfformer.corpora.parts import Counts, Part
     from tfformer.engines import Artifact, Engine
     from tfformer.inference import Translation
     from tfformer.inference.translator import Translator

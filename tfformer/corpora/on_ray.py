@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import ray
 from ray.data import ActorPoolStrategy, DataContext
 
-from tfformer.corpora.parts import Part
-from tfformer.corpora.translation import Advance, Counts, translate_part
+from tfformer.corpora.parts import Advance, Counts, Part, translate_part
 from tfformer.corpora.workers import MAX_DEATHS, SECONDS_A_REPORT, Outcomes, Report, WorkersError
 from tfformer.engines import Artifact, Engine
 from tfformer.runtime.ray_cluster import Head, check_version, connect, on_head, reason

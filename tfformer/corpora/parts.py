@@ -1,4 +1,4 @@
-"""The parts of a corpus, and the folder of their translations.
+"""The parts of a corpus, the translation of one part, and the folder of the translations.
 
 A part is a file with one sentence per line. Its translation has the same name in another folder and
 is written completely or not at all, so a translation that exists is complete.
@@ -6,22 +6,31 @@ is written completely or not at all, so a translation that exists is complete.
 
 from __future__ import annotations
 
+import codecs
+import gzip
+import io
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TextIO
 
-from tfformer.data.sources import matching_files
+from tfformer.data.encoding import in_batches
+from tfformer.data.sources import Bytes, lines_of_bytes, matching_files, unpacked
+from tfformer.engines import Engine
 from tfformer.storage.whole_files import (
     TEMPORARY,
     check_regular,
     locked,
     parse_json,
     read_text,
+    whole_file,
     write_text,
 )
 
+CHUNK = 8192  # lines in memory; lines of similar length form a batch
+PORTION = 64  # sentences that are translated together
+MAX_NAMED = 10  # files that the message about faults names
 JOB = "translation.json"  # in the folder of the translations: the model and its settings
 LOCK = ".lock"  # in the same folder, while a command translates
 BAD_LINES = ".bad.tsv"  # suffix of the file that lists the untranslatable lines
@@ -130,3 +139,143 @@ def _settings(job: Path) -> Any:
             f"{job} is damaged ({error}), so the model of the translations beside it is unknown; "
             "choose another --output"
         ) from None
+
+
+# --- The translation of one part ----------------------------------------------------------------
+
+
+class Counts(NamedTuple):
+    """Counts of finished work."""
+
+    lines: int = 0
+    tokens: int = 0  # source tokens
+    size: int = 0  # bytes read, as stored on disk
+    bad: int = 0  # lines that were skipped
+    truncated: int = 0  # sentences that were too long for the model
+
+    def plus(self, other: Counts) -> Counts:
+        """Return the sums."""
+        return Counts(*map(sum, zip(self, other, strict=True)))
+
+
+Advance = Callable[[Counts], None]  # called with the counts since the last call
+
+
+def translate_part(engine: Engine, part: Part, advance: Advance) -> Counts:
+    """Translate a part and write it completely or not at all.
+
+    A line that is not UTF-8, or that the tokenizer rejects, gets a blank translation, and its
+    number is written to `part.bad_lines`. `advance` is called after every few sentences.
+    """
+    total = Counts()
+    read = 0  # bytes
+    bad: list[str] = []
+    with (
+        part.source.open("rb") as raw,
+        unpacked(raw, part.source) as stream,
+        _opened_output(part.output) as output,
+    ):
+        for read_lines in in_batches(_lines(stream, raw, str(part.source)), CHUNK):
+            chunk, lengths = _counted(engine, read_lines)
+            bad += [f"{line.number}\t{line.reason}" for line in chunk if line.reason]
+            for counts in _write_chunk(engine, chunk, lengths, chunk[-1].end - read, output):
+                total = total.plus(counts)
+                advance(counts)
+            read = chunk[-1].end
+        if bad:
+            write_text(part.bad_lines, "".join(f"{line}\n" for line in bad))
+        else:
+            part.bad_lines.unlink(missing_ok=True)  # of an earlier source
+    return total
+
+
+def summed(outcomes: Mapping[Path, Counts | Exception | str]) -> Counts:
+    """Return the sum of the counts of all parts, or raise ValueError with up to ten faults."""
+    total = Counts()
+    faults = []
+    for source, outcome in outcomes.items():
+        if isinstance(outcome, Counts):
+            total = total.plus(outcome)
+        else:
+            fault = str(outcome)
+            faults.append(fault if str(source) in fault else f"{source}: {fault}")
+    if faults:
+        more = ["..."] if len(faults) > MAX_NAMED else []
+        named = "; ".join(faults[:MAX_NAMED] + more)
+        raise ValueError(f"{len(faults)} of {len(outcomes)} files were not translated: {named}")
+    return total
+
+
+class Line(NamedTuple):
+    """A line of a part."""
+
+    number: int  # counted from 1
+    text: str  # the sentence; empty if the line is bad
+    reason: str  # why the line is bad, otherwise empty
+    end: int  # the file offset after the line, in bytes as stored on disk
+
+
+def _counted(engine: Engine, lines: list[Line]) -> tuple[list[Line], list[int]]:
+    """Return the lines and their token counts.
+
+    Lines that the tokenizer rejects, for example because of an unknown language code, are marked
+    bad; bisection finds them.
+    """
+    texts = [line.text for line in lines]
+    try:
+        return lines, engine.count_tokens(texts)
+    except ValueError as error:
+        if len(lines) == 1:
+            reason = " ".join(str(error).split())
+            return [lines[0]._replace(text="", reason=reason)], [0]
+    middle = len(lines) // 2
+    first, lengths = _counted(engine, lines[:middle])
+    second, more = _counted(engine, lines[middle:])
+    return first + second, lengths + more
+
+
+def _write_chunk(
+    engine: Engine, chunk: Sequence[Line], lengths: Sequence[int], size: int, output: TextIO
+) -> Iterator[Counts]:
+    """Translate lines of similar length together, and write all lines in their order.
+
+    Yields counts. `size` is the size of the lines in bytes, as stored on disk.
+    """
+    sentences = [line.text for line in chunk]
+    order = sorted(range(len(chunk)), key=lengths.__getitem__)
+    full = [index for index in order if lengths[index]]
+    translations = [""] * len(chunk)
+    for portion in in_batches(full, PORTION):
+        translated = engine.translate([sentences[index] for index in portion])
+        for index, translation in zip(portion, translated, strict=True):
+            translations[index] = translation.replace("\n", " ")
+        of_portion = [lengths[index] for index in portion]
+        truncated = sum(length > engine.max_tokens for length in of_portion)
+        yield Counts(len(portion), sum(of_portion), truncated=truncated)
+    output.writelines(f"{translation}\n" for translation in translations)
+    bad = sum(bool(line.reason) for line in chunk)
+    yield Counts(len(chunk) - len(full), size=size, bad=bad)
+
+
+def _lines(stream: Bytes, raw: BinaryIO, name: str) -> Iterator[Line]:
+    for number, line in enumerate(lines_of_bytes(stream, name), start=1):
+        content = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+        content = content.removesuffix(b"\n").removesuffix(b"\r")
+        text = reason = ""
+        try:
+            text = content.decode("utf-8")
+        except UnicodeDecodeError as error:
+            reason = f"not UTF-8 at byte {error.start + 1}"
+        if "\0" in text:
+            text, reason = "", "a NUL character"
+        yield Line(number, text, reason, raw.tell())
+
+
+@contextmanager
+def _opened_output(path: Path) -> Iterator[TextIO]:
+    with whole_file(path) as temporary, ExitStack() as stack:
+        stream: Bytes = stack.enter_context(temporary.open("wb"))
+        if path.suffix == ".gz":  # the same bytes whenever and wherever they are written
+            stream = stack.enter_context(gzip.GzipFile("", "wb", fileobj=stream, mtime=0))
+        text = io.TextIOWrapper(stream, encoding="utf-8", newline="\n")
+        yield stack.enter_context(text)

@@ -20,8 +20,7 @@ from contextlib import ExitStack
 from ctypes import c_int64
 from typing import Any
 
-from tfformer.corpora.parts import Part
-from tfformer.corpora.translation import Counts, summed, translate_part
+from tfformer.corpora.parts import Counts, Part, summed, translate_part
 from tfformer.engines import Artifact, ArtifactError, Engine
 
 MAX_DEATHS = 3  # dead workers after which a part is skipped
