@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from support.scripted_engine import ScriptedEngine
 
-from tfformer.corpora.parts import PORTION, Counts, Part, summed, translate_part
+from tfformer.corpora import parts
+from tfformer.corpora.parts import Counts, Part, summed, translate_part
 from tfformer.data.sources import read_lines
 
 
@@ -34,7 +35,7 @@ def translated(tmp_path, content, name="part", engine=ENGINE):
 
 @pytest.mark.parametrize("name", ["part", "part.gz"])
 def test_every_line_has_its_translation_in_its_place(tmp_path, name, monkeypatch):
-    monkeypatch.setattr(translation, "CHUNK", 100)
+    monkeypatch.setattr(parts, "CHUNK", 100)
     draw = random.Random(1)
     lines = ["ab cd ef gh"[: draw.randrange(12)].strip() for _ in range(350)]
     content = "".join(f"{line}\n" for line in lines).encode()
@@ -60,7 +61,7 @@ def test_sentences_of_like_length_are_translated_together(tmp_path):
     translated(tmp_path, content, engine=ScriptedEngine(noting, 9))
     flat = [size for batch in sizes for size in batch]
     assert flat == sorted(flat)
-    assert max(map(len, sizes)) == PORTION
+    assert max(map(len, sizes)) == parts.PORTION
 
 
 def test_bad_lines_are_set_aside_with_their_numbers(tmp_path):

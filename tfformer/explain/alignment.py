@@ -56,7 +56,11 @@ def alignments(
         >>> tfformer.alignments(translator, ["a"], ["b"])
         [((0, 0),)]
     """
-    layer = checked_layer(translator, layer)
+    layers = len(translator.model.decoder.layers)
+    if layer is None:
+        layer = max(1, layers - 1)
+    if layer not in range(1, layers + 1):
+        raise ValueError(f"layer={layer} does not exist; the decoder has the layers 1 to {layers}")
     return _linked(translator, sources, targets, functools.partial(strongest, layer=layer))
 
 
@@ -108,16 +112,6 @@ def _linked(
     for n, attention in zip(order, maps, strict=True):
         alignments[n] = links(attention.cross.words())
     return alignments
-
-
-def checked_layer(translator: Translator, layer: int | None) -> int:
-    """Return the decoder layer to read, by default the penultimate or the only layer."""
-    layers = len(translator.model.decoder.layers)
-    if layer is None:
-        return max(1, layers - 1)
-    if layer not in range(1, layers + 1):
-        raise ValueError(f"layer={layer} does not exist; the decoder has the layers 1 to {layers}")
-    return layer
 
 
 def pharaoh(alignment: Alignment) -> str:

@@ -44,7 +44,8 @@ def model_components(model: Model) -> list[Component]:
     """Return the weights of a built model per component; identical layers are listed once."""
     components = []
     for layer in model.layers:
-        names = _names(model, layer)
+        # Tied embeddings have several names.
+        names = [name for name, value in vars(model).items() if value is layer]
         if isinstance(layer, TokenEmbedding):
             roles = [name.removesuffix("embedding").rstrip("_") or "input" for name in names]
             components.append(_component(f"{', '.join(roles)} embedding", layer.weights))
@@ -53,11 +54,6 @@ def model_components(model: Model) -> list[Component]:
     if model.output_bias is not None:
         components.append(_component("output bias", [model.output_bias]))
     return components
-
-
-def _names(model: Model, layer: keras.layers.Layer) -> list[str]:
-    """Return the model's attribute names for a layer; tied embeddings have several."""
-    return [name for name, value in vars(model).items() if value is layer]
 
 
 def _stack_components(stack_name: str, stack: keras.layers.Layer) -> Iterator[Component]:

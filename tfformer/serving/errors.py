@@ -3,9 +3,8 @@
 import reprlib
 
 from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 MAX_NAME = 255  # characters of a model's, label's, signature's or tensor's name
@@ -43,27 +42,12 @@ def error_answer(path: str, status: int, message: str) -> JSONResponse:
     return JSONResponse({key: message}, status, headers)
 
 
-def validation_reason(error: ValidationError | RequestValidationError) -> str:
-    """Return one line about the first mistake in a request, with the field and its value."""
-    first = error.errors()[0]
-    names = [name for name in first["loc"] if name not in ("body", "path", "query")]
-    field = names[0] if names else "body"
-    if first["type"] == "missing":
-        return f"the field {field} is missing"
-    rule = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
-    return f"the field {field} must be {rule}; it is {reprlib.repr(first['input'])}"
-
-
 def add_error_answers(app: FastAPI) -> None:
     """Answer every refusal with its reason as JSON."""
 
     @app.exception_handler(RequestError)
     async def refused(request: Request, error: RequestError) -> JSONResponse:
         return error_answer(request.url.path, error.status, str(error))
-
-    @app.exception_handler(RequestValidationError)
-    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-        return error_answer(request.url.path, 400, validation_reason(error))
 
     @app.exception_handler(HTTPException)
     async def not_found(request: Request, error: HTTPException) -> JSONResponse:

@@ -13,7 +13,6 @@ from tfformer.serving.apis.fields import Served
 from tfformer.serving.errors import RequestError
 from tfformer.serving.languages import languages_of
 from tfformer.serving.security import content_security_policy
-from tfformer.serving.served_models import ServedModel
 
 TRANSLATE_PAGE = Path(__file__).with_name("serve.html")
 DOCS_PAGE = Path(__file__).with_name("docs.html")
@@ -32,7 +31,15 @@ async def page(state: Served) -> HTMLResponse:
             404,
         )
     data = {
-        "models": [_described(model) for model in known],
+        "models": [
+            {
+                "name": model.name,
+                "languages": languages_of(model) or [],
+                "examples": _texts(model.newest.manifest.get("examples")),
+                "hasAlignments": model.align is not None,
+            }
+            for model in known
+        ],
         "keyRequired": state.keys.are_required,
     }
     return _filled(TRANSLATE_PAGE, data)
@@ -73,16 +80,7 @@ def _filled(template: Path, data: object) -> HTMLResponse:
     return HTMLResponse(text, headers={"Content-Security-Policy": content_security_policy(text)})
 
 
-def _described(model: ServedModel) -> dict[str, object]:
-    return {
-        "name": model.name,
-        "languages": languages_of(model) or [],
-        "examples": texts(model.newest.manifest.get("examples")),
-        "hasAlignments": model.align is not None,
-    }
-
-
-def texts(value: object) -> list[str]:
+def _texts(value: object) -> list[str]:
     """Return a list of strings unchanged, and an empty list for any other value."""
     if isinstance(value, list) and all(isinstance(text, str) for text in value):
         return value

@@ -62,7 +62,12 @@ class ServedModel:
     def number(self, number: int | None = None, label: str | None = None) -> int:
         """Return the number of the version that a request asks for, by default the newest."""
         if label is not None:
-            return self._labelled(label)
+            check_name("label's", label)
+            labels = {"stable": min(self.versions), "canary": max(self.versions)}
+            if label not in labels:
+                known = ", ".join(labels)
+                raise RequestError(f"there is no label {label!r}; choose one of {known}")
+            return labels[label]
         if number is None:
             return max(self.versions)
         if number not in self.versions:
@@ -77,14 +82,6 @@ class ServedModel:
         """The version that answers a request without a version."""
         versions = self.versions  # another thread may replace them
         return versions[max(versions)]
-
-    def _labelled(self, label: str) -> int:
-        check_name("label's", label)
-        versions = self.versions
-        labels = {"stable": min(versions), "canary": max(versions)}
-        if label not in labels:
-            raise RequestError(f"there is no label {label!r}; choose one of {', '.join(labels)}")
-        return labels[label]
 
 
 class ServedModels:

@@ -3,6 +3,7 @@
 Clients send the fields as JSON, as a form or in the query string.
 """
 
+import reprlib
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl
@@ -13,7 +14,7 @@ from pydantic_core import from_json
 from starlette.exceptions import HTTPException
 from starlette.types import Message
 
-from tfformer.serving.errors import RequestError, validation_reason
+from tfformer.serving.errors import RequestError
 from tfformer.serving.languages import Directions
 from tfformer.serving.queued_translator import QueuedTranslator
 from tfformer.serving.request_queue import RequestQueue
@@ -62,9 +63,19 @@ def fields_of(model: type[Fields]) -> Any:
         try:
             return model.model_validate(given)
         except ValidationError as error:
-            raise RequestError(validation_reason(error)) from None
+            raise RequestError(_reason(error)) from None
 
     return Depends(read)
+
+
+def _reason(error: ValidationError) -> str:
+    """Return one line about the first mistake in a request, with the field and its value."""
+    first = error.errors()[0]
+    field = first["loc"][0]
+    if first["type"] == "missing":
+        return f"the field {field} is missing"
+    rule = first["msg"].removeprefix("Input should be ")
+    return f"the field {field} must be {rule}; it is {reprlib.repr(first['input'])}"
 
 
 def described(model: type[BaseModel]) -> dict[str, Any]:
