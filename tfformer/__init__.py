@@ -12,7 +12,8 @@ import lazy_loader
 
 from tfformer.runtime.extras import install_line
 from tfformer.runtime.keras_registration import check_backend, register_with_keras
-from tfformer.version import __version__ as __version__
+
+__version__ = "0.1.0.dev0"
 
 _import_name, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 _TURN = threading.RLock()  # TensorFlow fails if two threads import parts of it at once

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfformer.version import __version__
+from tfformer import __version__
 
 PACKAGES = (
     *("tensorflow", "tensorflow-text", "keras", "keras-hub", "ctranslate2", "ai-edge-litert"),

@@ -6,10 +6,10 @@ import sys
 import click
 import pytest
 
+from tfformer import __version__
 from tfformer.cli.main import main, program
 from tfformer.export import NAMES, options_of
 from tfformer.storage.artifact_folders import write_manifest
-from tfformer.version import __version__
 
 HEAVY = {"tensorflow", "keras"}
 

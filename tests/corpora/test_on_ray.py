@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import pytest
 from support.scripted_engine import ScriptedEngine
 
+from tfformer import __version__
 from tfformer.corpora.parts import Counts, find_parts
 from tfformer.corpora.workers import WorkersError
 from tfformer.engines import Artifact, ArtifactError
-from tfformer.version import __version__
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
 

@@ -13,6 +13,7 @@ from support.damage import counted, damaged, weights_of
 from support.faults import check_without, record, size
 from support.marian_checkpoints import checkpoint
 
+from tfformer import __version__
 from tfformer.checkpoints.import_model import import_model
 from tfformer.checkpoints.provenance import read_record
 from tfformer.config import Config, builtin_recipes, read_recipe
@@ -20,7 +21,6 @@ from tfformer.data.tokenizers import Tokenizer
 from tfformer.run_directory import Run, Tokenizers, new_model
 from tfformer.storage.artifact_folders import check_files, read_manifest, write_manifest
 from tfformer.storage.whole_files import file_digest
-from tfformer.version import __version__
 
 FILES = ("best.weights.h5", "best.weights.h5", "config.json", "tokenizer.model")
 LINES = ["one two three", "four five six", "eins zwei drei", "vier fünf sechs", "ten", "zehn"] * 20

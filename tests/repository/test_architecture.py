@@ -11,7 +11,7 @@ import tfformer
 PACKAGE = Path(tfformer.__file__).parent
 GROUND = {  # may be imported by all
     *("argument_checks", "config", "html_page", "runtime"),
-    *("special_ids", "storage", "version"),
+    *("special_ids", "storage", "__version__"),
 }
 MAY_IMPORT = {
     "model": set(),

@@ -9,6 +9,7 @@ from typing import TextIO
 
 import numpy as np
 
+from tfformer import __version__
 from tfformer.checkpoints.foreign_checkpoint import Checkpoint, Choices
 from tfformer.checkpoints.foreign_order import as_foreign
 from tfformer.checkpoints.hugging_face import reader as hugging_face
@@ -22,7 +23,6 @@ from tfformer.run_directory import Run
 from tfformer.runtime.progress_lines import Steps
 from tfformer.storage.artifact_folders import write_manifest
 from tfformer.storage.whole_files import file_digest, publish, temporary_folder
-from tfformer.version import __version__
 
 
 def write_checkpoint(

@@ -12,9 +12,9 @@ from typing import Any
 import click
 from packaging.requirements import Requirement
 
+from tfformer import __version__
 from tfformer.cli.options import examples
 from tfformer.runtime.devices import NVIDIA_DRIVER, device_line, has_gpu, unused_gpu
-from tfformer.version import __version__
 
 PACKAGES = ("tensorflow", "keras", "tensorflow-text", "ai-edge-litert", "ctranslate2")
 FORMATS = {  # format -> extras that an export needs

@@ -89,7 +89,12 @@ def export(run: str, format: str, output: str, **values: Any) -> None:
     values["source_language"], values["target_language"] = values.pop("languages")
     options = {name: value for name, value in values.items() if value is not None}
     check_options(format, options)
-    _check_output(output)
+    if is_run(output):
+        raise FileExistsError(f"{output} is a run directory; choose another --output")
+    if (Path(output) / MANIFEST).is_file():
+        raise FileExistsError(
+            f"{output} is an exported version; pass the folder above it as --output"
+        )
     load_tensorflow()
     from tfformer.data.sources import read_lines
     from tfformer.export.pipeline import export_model
@@ -102,16 +107,6 @@ def export(run: str, format: str, output: str, **values: Any) -> None:
     for line in _parity_lines(json.loads(manifest.read_text(encoding="utf-8")), samples):
         print(line)
     print(version)
-
-
-def _check_output(path: str) -> None:
-    """Raise FileExistsError if `path` cannot hold the versions of an export."""
-    if is_run(path):
-        raise FileExistsError(f"{path} is a run directory; choose another --output")
-    if (Path(path) / MANIFEST).is_file():
-        raise FileExistsError(
-            f"{path} is an exported version; pass the folder above it as --output"
-        )
 
 
 def _parity_lines(manifest: Mapping[str, Any], samples: str) -> Iterator[str]:

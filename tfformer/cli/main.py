@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 import click
 
+from tfformer import __version__
 from tfformer.cli import doctor, evaluate, explain, generate, import_model, serve, train, translate
 from tfformer.cli.export import export
 from tfformer.cli.options import examples
 from tfformer.cli.terminal import open_closed_streams
 from tfformer.runtime.extras import install_line
-from tfformer.version import __version__
 
 END_CHARACTERS = 1_000  # characters shown from each end of a longer message
 WIDTH = 100  # columns of the help pages

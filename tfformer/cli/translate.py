@@ -132,7 +132,11 @@ def translate(**values: object) -> None:
         _translate_corpus(options)
         return
     if exported_version(options.run):
-        _check_export_options(options.run)
+        _refuse(
+            ("alignments", "length_penalty", "languages"),
+            f"requires a run directory, and {options.run} is an export; leave it out, or pass the "
+            "run",
+        )
     else:
         run_folder(options.run)
     if options.input is not None:
@@ -151,14 +155,11 @@ def _checked_format(options: Options, is_typed: bool) -> str:
 
     ValueError: an option of lines is given for a whole text, or an option of texts for lines.
     """
-    lines_only = list(filter(_is_given, LINES_ONLY))
-    is_text = options.keep or (is_typed and not lines_only)
+    is_text = options.keep or (is_typed and not any(map(_is_given, LINES_ONLY)))
     format = options.format or ("text" if is_text else "lines")
-    if format != "lines" and lines_only:
-        raise ValueError(
-            f"{_spelled(lines_only[0])} needs one sentence per line; set --format lines"
-        )
-    if format == "lines" and options.keep:
+    if format != "lines":
+        _refuse(LINES_ONLY, "needs one sentence per line; set --format lines")
+    elif options.keep:
         raise ValueError("--keep needs a whole text; set --format text")
     return format
 
@@ -168,18 +169,11 @@ def _is_given(name: str) -> bool:
     return source is click.core.ParameterSource.COMMANDLINE
 
 
-def _spelled(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
-
-
-def _check_export_options(export: str) -> None:
-    """Raise ValueError for an option that requires a run directory."""
-    for name in ("alignments", "length_penalty", "languages"):
+def _refuse(names: Sequence[str], reason: str) -> None:
+    """Raise ValueError if one of these options is given."""
+    for name in names:
         if _is_given(name):
-            raise ValueError(
-                f"{_spelled(name)} requires a run directory, and {export} is an export; leave "
-                "it out, or pass the run"
-            )
+            raise ValueError(f"--{name.replace('_', '-')} {reason}")
 
 
 # --- Lines --------------------------------------------------------------------------------------
@@ -374,17 +368,12 @@ def _checked_files(options: Options) -> tuple[str, str]:
     """Return the pattern and the folder; raise ValueError for an option that corpora lack."""
     if options.input is None or options.output is None:
         raise ValueError("--workers and --ray translate files: pass --input PATTERN --output DIR")
-    for name in (*LINES_ONLY, "keep", "format"):
-        if _is_given(name):
-            raise ValueError(
-                f"{_spelled(name)} cannot be used with --workers or --ray; leave it out"
-            )
-    for name in ("length_penalty", "languages"):
-        if _is_given(name):
-            raise ValueError(
-                f"{_spelled(name)} cannot be used with --workers or --ray; export the run with it, "
-                "and translate with the export"
-            )
+    lacking = "cannot be used with --workers or --ray;"
+    _refuse((*LINES_ONLY, "keep", "format"), f"{lacking} leave it out")
+    _refuse(
+        ("length_penalty", "languages"),
+        f"{lacking} export the run with it, and translate with the export",
+    )
     return options.input, options.output
 
 

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import ray
 from ray.data import ActorPoolStrategy, DataContext
 
+from tfformer import __version__
 from tfformer.corpora.parts import Advance, Counts, Part, translate_part
 from tfformer.corpora.workers import MAX_DEATHS, SECONDS_A_REPORT, Outcomes, Report, WorkersError
 from tfformer.engines import Artifact, Engine
 from tfformer.runtime.ray_cluster import Head, check_version, connect, on_head, reason
-from tfformer.version import __version__
 
 AT_ONCE = 8  # maximum concurrent calls to the job
 NUMBER = "number"  # the column of the data set: the index of the part

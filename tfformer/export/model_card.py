@@ -8,12 +8,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tfformer import __version__
 from tfformer.checkpoints.provenance import imported_from
 from tfformer.inference.text_model import TextModel
 from tfformer.inference.translator import Translator
 from tfformer.run_directory import Run
 from tfformer.storage.whole_files import file_digest
-from tfformer.version import __version__
 
 LIBRARIES = (
     "tensorflow",

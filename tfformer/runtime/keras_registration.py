@@ -9,6 +9,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -35,16 +36,11 @@ def check_backend() -> None:
         f"{origin} is {backend!r}, but tfformer requires TensorFlow; set KERAS_BACKEND=tensorflow "
         "before Keras is imported"
     )
-    if not _is_command_line():
+    is_module = sys.argv[0] == "-m" and "tfformer" in sys.orig_argv  # python -m tfformer
+    if not is_module and Path(sys.argv[0]).name != "tfformer":
         raise ImportError(message)
     print(f"tfformer: {message}", file=sys.stderr)
     raise SystemExit(2)
-
-
-def _is_command_line() -> bool:
-    """Whether this process began as `tfformer ...` or `python -m tfformer ...`."""
-    is_module = sys.argv[0] == "-m" and "tfformer" in sys.orig_argv
-    return is_module or Path(sys.argv[0]).name == "tfformer"
 
 
 def _backend() -> tuple[str, str]:
@@ -55,19 +51,13 @@ def _backend() -> tuple[str, str]:
     if backend := os.environ.get("KERAS_BACKEND"):
         return backend, "KERAS_BACKEND"
     file = Path(os.environ.get("KERAS_HOME") or Path.home() / ".keras") / "keras.json"
-    return _backend_in(file), f"the backend in {file}"
+    backend = "tensorflow"  # Keras' default too
+    if file.is_file():
+        import json
 
-
-def _backend_in(file: Path) -> str:
-    """Return the backend named in a keras.json; like Keras, default to TensorFlow."""
-    if not file.is_file():
-        return "tensorflow"
-    import json
-
-    try:
-        return str(json.loads(file.read_text()).get("backend", "tensorflow"))
-    except (OSError, ValueError, AttributeError):
-        return "tensorflow"
+        with suppress(OSError, ValueError, AttributeError):
+            backend = str(json.loads(file.read_text()).get("backend", backend))
+    return backend, f"the backend in {file}"
 
 
 def register_with_keras() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import ray
 
+from tfformer import __version__
 from tfformer.storage.folders import within
-from tfformer.version import __version__
 
 SECONDS_TO_CONNECT = 20
 SECONDS_TO_JOIN = 120  # a cluster

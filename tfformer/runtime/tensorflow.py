@@ -102,13 +102,10 @@ def cache_folder() -> Path:
     digest = hashlib.sha256(version("tensorflow").encode())
     for pattern in HARDWARE:
         for path in sorted(glob.glob(pattern)):
-            digest.update(_hardware_lines(Path(path)))
+            lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+            relevant = {line for line in lines if line.startswith(PREFIXES)}
+            digest.update("\n".join(sorted(relevant)).encode())
     return Path(caches, "tfformer", "xla", digest.hexdigest()[:16])
-
-
-def _hardware_lines(path: Path) -> bytes:
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    return "\n".join(sorted({line for line in lines if line.startswith(PREFIXES)})).encode()
 
 
 def _add(variable: str, flag: str, value: str) -> None:

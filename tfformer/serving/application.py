@@ -11,13 +11,13 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tfformer import __version__
 from tfformer.serving import pages
 from tfformer.serving.apis import deepl, libretranslate, stream, tf_serving
 from tfformer.serving.apis.fields import ServerState
 from tfformer.serving.errors import MISTAKE, RequestError, add_error_answers, error_answer
 from tfformer.serving.security import HEADERS, HostGuard
 from tfformer.serving.served_models import ServedModels
-from tfformer.version import __version__
 
 DESCRIPTION = (
     "Translation by the models of this server. Clients of LibreTranslate, DeepL and TensorFlow "

@@ -13,9 +13,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tfformer import __version__
 from tfformer.config import Config
 from tfformer.training.cluster import Cluster, Facts, WorkerLostError
-from tfformer.version import __version__
 
 T = TypeVar("T")
 
@@ -161,23 +161,19 @@ def workers_of(config: Config) -> Workers:
     settings = config.training
     if settings.strategy == "multi_worker":
         cluster = Cluster.from_environment()
-        cluster.check_alike(cluster.gathered(_recipe_and_versions(config), settings.wait_minutes))
+        facts: dict[str, Any] = {
+            f"{section}.{key}": value
+            for section, values in config.to_dict().items()
+            for key, value in values.items()
+            if not (section == "data" and key in OF_THE_MACHINE)
+        }
+        facts |= {"tfformer": __version__, "tensorflow": tf.__version__, "keras": keras.__version__}
+        cluster.check_alike(cluster.gathered(facts, settings.wait_minutes))
         return ClusterWorkers(cluster, settings.wait_minutes)
     if settings.strategy == "mirrored":
         devices = tf.config.list_logical_devices
         return Workers([device.name for device in devices("GPU") or devices("CPU")])
     return Workers()
-
-
-def _recipe_and_versions(config: Config) -> dict[str, Any]:
-    settings = {
-        f"{section}.{key}": value
-        for section, values in config.to_dict().items()
-        for key, value in values.items()
-        if not (section == "data" and key in OF_THE_MACHINE)
-    }
-    versions = {"tfformer": __version__, "tensorflow": tf.__version__, "keras": keras.__version__}
-    return settings | versions
 
 
 def _started(cluster: Cluster) -> tf.distribute.MultiWorkerMirroredStrategy:

@@ -31,6 +31,7 @@ from ray.train.v2.api.config import FailureConfig, LoggingConfig, RunConfig, Sca
 from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
 from ray.train.v2.api.exceptions import ControllerError, TrainingFailedError, WorkerGroupError
 
+from tfformer import __version__
 from tfformer.config import Config
 from tfformer.run_directory import Run, check_free
 from tfformer.runtime.ray_cluster import (
@@ -43,7 +44,6 @@ from tfformer.runtime.ray_cluster import (
 )
 from tfformer.runtime.tensorflow import import_tensorflow
 from tfformer.training.cluster import WorkerLostError
-from tfformer.version import __version__
 
 Report = Callable[[str], None]
 
