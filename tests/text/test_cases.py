@@ -103,7 +103,7 @@ ANSWER = "Mein Bruder arbeitet heute nicht."
         ("html", "Use <code>n</code> now.", "Nein, nun.", "Nein <code>n</code>, nun."),
         ("html", "Let <var>x</var><sub><var>i</var></sub> be.", "Sei w1x so.",
          "Sei <var>x</var><sub><var>i</var></sub> w1x so."),
-        ("html", "Go <b>to</b> the market now", "ទៅផ្សារឥឡូវនេះ", "ទៅ<b>ផ្សា</b>រឥឡូវនេះ"),
+        ("html", "Go <b>to</b> the market now", "ទៅផ្សារឥឡូវនេះ", "ទៅ<b>ផ្សារ</b>ឥឡូវនេះ"),
         ("srt", cues("My brother<br />doesn't work today."), ANSWER,
          cues("Mein Bruder<br />arbeitet heute nicht.")),
         ("html", "The dog<sup>1</sup><sup>,</sup><sup>2</sup> ran.", "Es lief der dog.",

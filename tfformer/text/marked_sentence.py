@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import itertools
 import re
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -13,7 +14,8 @@ from tfformer.text.protected_words import LINE_BREAK, protected_words
 from tfformer.text.segmentation import Span, apart, segments
 
 SPACE = re.compile(r"[ \t\r\n\f]")
-SPACES = re.compile(r"[ \t\r\n\f]+")
+SPACES = re.compile(" +")
+RUN = re.compile(" +|[^ ]+(?: [^ ]+)*")  # of spaces, or of words with single spaces
 LETTER = re.compile(r"[^\W\d_]")
 EMPHASIS = "emphasis "  # begins the name of markup that is dropped if it is empty, as in **go**
 
@@ -57,15 +59,11 @@ class MarkedSentence(NamedTuple):
     escapes: Mapping[str, str] = {}
     # Whether it is a line of a corpus, which is passed to the model unchanged
     is_line: bool = False
-    keeps_spaces: bool = False  # whether a run of spaces is kept instead of collapsing into one
 
     @property
     def text(self) -> str:
-        """The sentence as a reader sees it, with line ends replaced by spaces."""
-        text = "".join(piece.text for piece in self.pieces)
-        if self.is_line:
-            return text
-        return (SPACE if self.keeps_spaces else SPACES).sub(" ", text)
+        """The sentence as a reader sees it."""
+        return "".join(piece.text for piece in self.pieces)
 
     @property
     def is_text(self) -> bool:
@@ -77,35 +75,13 @@ class MarkedSentence(NamedTuple):
         """Whether the sentence contains a letter outside its protected words."""
         return any(piece.role is Role.TEXT and LETTER.search(piece.text) for piece in self.pieces)
 
-    def shown(self) -> Iterator[tuple[Piece, str]]:
-        """Yield each piece with the characters of `text` that it contributes.
-
-        If a space at the edge of a protected word is next to another space, this method drops the
-        protected word's space; `raw` still contains it.
-        """
-        before = ""
-        for number, piece in enumerate(self.pieces):
-            shown = piece.text if self.keeps_spaces else SPACES.sub(" ", piece.text)
-            if not self.keeps_spaces:
-                if before == " ":
-                    shown = shown.removeprefix(" ")
-                if piece.role is Role.COPY and SPACE.match(self._text_behind(number)):
-                    shown = shown.removesuffix(" ")
-            yield piece, shown
-            before = shown[-1:] or before
-
-    def _text_behind(self, number: int) -> str:
-        """Return the text of the next visible piece."""
-        behind = itertools.islice(self.pieces, number + 1, None)
-        return next((piece.text for piece in behind if piece.text), "")
-
     def copies(self) -> Iterator[Span]:
         """Yield the start and the end in `text` of each protected word."""
-        position = 0
-        for piece, shown in self.shown():
+        end = 0
+        for piece in self.pieces:
+            start, end = end, end + len(piece.text)
             if piece.role is Role.COPY:
-                yield position, position + len(shown)
-            position += len(shown)
+                yield start, end
 
     def written(self, translation: str) -> list[str]:
         """Return each character of a translation, spelled as in the sentence or the format.
@@ -113,29 +89,18 @@ class MarkedSentence(NamedTuple):
         The sentence may write a character in several ways, as in `&amp; &#38;`. These spellings
         keep their order if both texts contain the character equally often.
         """
-        spelling = dict(self.escapes)
+        spellings: defaultdict[str, list[str]] = defaultdict(list)  # in the order of the sentence
         for piece in self.pieces:
-            character = piece.text or piece.raw[1:]
-            is_written = piece.raw[:1] in ("&", "\\") and len(character) == 1
-            if is_written and not SPACE.match(character):  # it may be an entity
-                spelling[character] = piece.raw
-        spelled = [spelling.get(character, character) for character in translation]
-        for character in spelling.keys() & set(translation):
-            places = [index for index, one in enumerate(translation) if one == character]
-            spellings = list(self._spellings(character))
-            if len(spellings) == len(places):
-                for index, raw in zip(places, spellings, strict=True):
-                    spelled[index] = raw
-        return spelled
-
-    def _spellings(self, character: str) -> Iterator[str]:
-        """Yield the spelling of each occurrence of a character in the sentence."""
-        for piece in self.pieces:
-            if piece.role is Role.TEXT and piece.text == character:
-                yield piece.raw
-            elif piece.role is Role.TEXT and piece.raw == piece.text:
-                raw = self.escapes.get(character, character)
-                yield from itertools.repeat(raw, piece.text.count(character))
+            is_entity = piece.raw[:1] in ("&", "\\") and len(piece.text) == 1
+            for character in piece.text.replace(" ", ""):
+                raw = piece.raw if is_entity else self.escapes.get(character, character)
+                spellings[character].append(raw)
+        remaining = {}
+        for character, count in Counter(translation).items():
+            known = spellings[character] or [self.escapes.get(character, character)]
+            in_order = len(known) == count
+            remaining[character] = iter(known) if in_order else itertools.repeat(known[-1])
+        return [next(remaining[character]) for character in translation]
 
 
 Part = str | MarkedSentence  # text to copy, or a sentence to translate
@@ -164,33 +129,55 @@ def sentences(
     """Split the pieces of a paragraph into sentences to translate and strings to copy.
 
     A line end within the paragraph counts as a space, except in a LINE or CUE, or if the paragraph
-    keeps its spaces. For `escapes` and `keeps_spaces`, see `MarkedSentence`.
+    keeps its spaces; otherwise runs of spaces collapse into one. `escapes` are those of
+    `MarkedSentence`.
     """
-    pieces = protected(pieces, protected_words(reading.keep), keeps_spaces)
-    text = "".join(_one_line(piece, keeps_spaces) for piece in pieces)
-    copies = list(MarkedSentence(tuple(pieces), keeps_spaces=True).copies())
-    stretches = list(segments(text, reading.language, copies))
-    groups = cut(pieces, [len(segment.text) for segment in stretches])
-    for inside, is_sentence in zip(
-        groups, [segment.is_sentence for segment in stretches] or [False], strict=True
-    ):
-        sentence = MarkedSentence(inside, escapes or {}, keeps_spaces=keeps_spaces)
+    if not keeps_spaces:
+        pieces = [_one_line(piece) for piece in pieces]
+    pieces = protected(pieces, protected_words(reading.keep))
+    paragraph = MarkedSentence(tuple(pieces))
+    found = list(segments(paragraph.text, reading.language, list(paragraph.copies())))
+    groups = cut(pieces, [len(segment.text) for segment in found])
+    are_sentences = [segment.is_sentence for segment in found] or [False]
+    for group, is_sentence in zip(groups, are_sentences, strict=True):
+        shown = group if keeps_spaces else tuple(_collapsed(group))
+        sentence = MarkedSentence(shown, escapes or {})
         if is_sentence and sentence.has_words:
             yield sentence
         else:
-            for piece in inside:
+            for piece in group:
                 yield from piece.parts
 
 
-def protected(
-    pieces: Sequence[Piece], pattern: re.Pattern[str], keeps_spaces: bool = False
-) -> list[Piece]:
+def _one_line(piece: Piece) -> Piece:
+    """Return a piece in which all white space is spaces, except a LINE or CUE."""
+    if piece.role in (Role.LINE, Role.CUE):
+        return piece
+    return piece._replace(text=SPACE.sub(" ", piece.text))
+
+
+def _collapsed(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Yield pieces whose texts contain no space after another, as a browser shows them."""
+    last = ""
+    for piece in pieces:
+        parts = [piece]
+        if _is_divisible(piece):
+            parts = [_slice(piece, *match.span()) for match in RUN.finditer(piece.text)]
+        for part in parts:
+            text = SPACES.sub(" ", part.text)
+            if last == " ":
+                text = text.removeprefix(" ")
+            yield part._replace(text=text)
+            last = text[-1:] or last
+
+
+def protected(pieces: Sequence[Piece], pattern: re.Pattern[str]) -> list[Piece]:
     """Turn each protected word into one COPY, and each <br> written as text into a LINE.
 
     A protected word may extend across tags only if it contains whole elements, as in
     <i>a</i>@b.org.
     """
-    text = "".join(_one_line(piece, keeps_spaces) for piece in pieces)
+    text = "".join(piece.text for piece in pieces)
     lengths = []
     done = 0
     for start, end in _protected_spans(pieces, pattern, text):
@@ -269,7 +256,7 @@ def cut(pieces: Sequence[Piece], lengths: Sequence[int]) -> list[tuple[Piece, ..
     groups: list[list[Piece]] = [[] for _ in ends]
     number = done = 0  # the group being filled, and the number of characters assigned so far
     for piece in pieces:
-        is_cut = piece.role is Role.TEXT and piece.raw == piece.text
+        is_cut = _is_divisible(piece)
         start = 0
         while True:
             while done >= ends[number] and number + 1 < len(ends) and piece.role is not Role.CLOSE:
@@ -277,21 +264,19 @@ def cut(pieces: Sequence[Piece], lengths: Sequence[int]) -> list[tuple[Piece, ..
             room = ends[number] - done
             if not is_cut or len(piece.text) - start <= room:
                 break
-            groups[number].append(_stretch(piece, start, start + room))
+            groups[number].append(_slice(piece, start, start + room))
             start += room
             done += room
-        groups[number].append(_stretch(piece, start, len(piece.text)) if start else piece)
+        groups[number].append(_slice(piece, start, len(piece.text)) if start else piece)
         done += len(piece.text) - start
     return [tuple(group) for group in groups]
 
 
-def _stretch(piece: Piece, start: int, end: int) -> Piece:
+def _is_divisible(piece: Piece) -> bool:
+    """Whether each character of the document is one character of the text."""
+    return piece.role is Role.TEXT and len(piece.raw) == len(piece.text)
+
+
+def _slice(piece: Piece, start: int, end: int) -> Piece:
     """Return part of a text piece. The rest is not copied, so that cutting takes linear time."""
-    return Piece(piece.text[start:end], piece.text[start:end])
-
-
-def _one_line(piece: Piece, keeps_spaces: bool) -> str:
-    """Return the piece's text; white space becomes spaces, except in a LINE or CUE."""
-    if keeps_spaces or piece.role in (Role.LINE, Role.CUE):
-        return piece.text
-    return SPACE.sub(" ", piece.text)
+    return Piece(piece.raw[start:end], piece.text[start:end])

@@ -66,80 +66,73 @@ import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter, itemgetter
-from typing import NamedTuple
 
-from tfformer.text.marked_sentence import EMPHASIS, MarkedSentence, Role, raw_text
-from tfformer.text.protected_words import BEGIN, END, NO_SPACES, UNSPACED
-from tfformer.text.protected_words import LETTER as SPACED_LETTER
-from tfformer.text.segmentation import Span
+from tfformer.text.marked_sentence import EMPHASIS, MarkedSentence, Piece, Role, raw_text
+from tfformer.text.protected_words import LETTER, NO_SPACES, UNSPACED
+from tfformer.text.segmentation import Span, apart
 
 MAX_DEPTH = 100  # nested tags that are kept as pairs; deeper tags are points
 MARKS = "".join(c for c in map(chr, range(0x300, 0x3100)) if unicodedata.category(c)[0] == "M")
-LETTER = rf"(?:[^\W{NO_SPACES}][{MARKS}]*)"
+WITH_MARKS = rf"(?:[^\W{NO_SPACES}][{MARKS}]*)"  # a letter with its accents
 # A word, a character of a script without spaces, or a sign. "Don't", "E-Mail", "3.50" are words.
 TOKEN = re.compile(
-    rf"{LETTER}+(?:(?:['’\u2010\u2011-]|(?<=\d)[.,:/](?=\d))(?={LETTER}){LETTER}+)*"
+    rf"{WITH_MARKS}+(?:(?:['’\u2010\u2011-]|(?<=\d)[.,:/](?=\d)){WITH_MARKS}+)*"
     rf"|\S[{MARKS}]*(?:(?<=[\u1039\u17d2])\S[{MARKS}]*)*"  # stacked consonants of Burmese and Khmer
 )
+TWO_LETTERS = re.compile(f"{LETTER}{{2}}")
 SEPARATOR = re.compile(r"(?<=\d)[.,](?=\d)")  # in numbers; languages use different separators
 CLAUSE = 4  # a longer "word" between spaces is a clause of a script without spaces
 GLUE = re.compile(rf"(?![{UNSPACED}])[\w'’/\u2010\u2011-]")  # attaches a word to the copy beside it
-FINAL = " .!?…。！？"  # signs at the end of a sentence
-CLOSING = tuple(".,;:!?)]}…»”’%、。，；：！？）」』】")
-CLOSING_WORD = re.compile(rf"[{re.escape(''.join(CLOSING))}]+(?!\w)")  # as in French: Quoi ?
-# These begin a block of Markdown or another speaker's line, so no line may begin with them.
-BLOCK_START = re.compile(r"[-+*>#=|:~–—]|\d+[.)]")
-SPACES = " \x1f"
-INSERTED = SPACES[1]  # a space that is not in the translation, so links do not count it
-PRIVATE = range(0xF0000, 0x10FFFE)  # characters that represent protected words
+FINAL = ".!?…。！？"  # signs at the end of a sentence
+CLOSING = ".,;:!?)]}…»”’%、。，；：！？）」』】"
+# No line begins with a closing sign, nor as a block of Markdown or another speaker's line does.
+NO_BEGINNING = re.compile(rf"[{re.escape(CLOSING)}]+(?!\w)|[-+*>#=|:~–—]|\d+[.)]")
 
 Links = Sequence[tuple[int, int]]  # (source word, target word), numbers of the words between spaces
 
 
 @dataclass
 class Mark:
-    """Markup of a sentence: a node of a tree. A mark without an end tag is a point."""
+    """Markup of a sentence: a node of a tree. A mark without text is a point."""
 
-    raw: str  # for an element, the start tag
-    role: Role
-    name: str
-    number: int  # of its first piece in the sentence
-    start: int
-    end: int  # for a point, equal to `start`
-    closing: str | None = None  # the end tag
-    inside: list[Mark] = field(default_factory=list)
-    before: str = ""  # the character before a point; empty if another point is there
-    behind: str = ""
-    target: Span = (0, 0)  # in the translation
-
-
-class Copy(NamedTuple):
-    """A protected word."""
-
-    raw: str
-    text: str  # what the model receives
-    start: int  # in the sentence that the model receives
+    piece: Piece  # for an element, the start tag
+    number: int  # of the piece
+    start: int  # in the sentence
     end: int
+    end_tag: str = ""
+    follows_space: bool = False
+    precedes_space: bool = False
+    inside: list[Mark] = field(default_factory=list)
+    target: Span = (0, 0)  # in the list of the spaces and tokens of the translation
 
 
-@dataclass
-class Token:
-    """A word or a sign, or the part of a word in which an element begins or ends."""
+@dataclass(eq=False)
+class TextToken:
+    """A word, a sign or a protected word, or the part of a word in which an element begins."""
 
     start: int
     end: int
     text: str  # case-folded, and for a number only the digits
-    word: int  # the number of the word between spaces; -1 for a protected word
+    word: int  # the number of the word between spaces
     is_word: bool
-    spans: Sequence[Span] = ()  # in the translation, by rules 2 to 4
+    space: str  # before it
+    raw: str = ""  # how it is written in the translation
+    copy: Piece | None = None  # for a protected word
+    source: TextToken | None = None  # for a protected word in the translation
+    targets: list[TextToken] = field(default_factory=list)  # in the translation, by rules 2 to 4
+    number: int = 0  # in the translation
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it is a protected word that the translation lacks."""
+        return self.copy is not None and not self.targets
 
     @property
     def is_plain(self) -> bool:
         """Whether it is a word that is not protected."""
-        return self.is_word and self.word >= 0
+        return self.is_word and self.copy is None
 
 
 def with_marks(sentence: MarkedSentence, translation: str, links: Links | None = None) -> str:
@@ -149,105 +142,85 @@ def with_marks(sentence: MarkedSentence, translation: str, links: Links | None =
     """
     if translation == sentence.text:
         return raw_text(sentence.pieces)
+    characters = sentence.written(translation)
     if sentence.is_text:
-        return "".join(sentence.written(translation))
-    source = _Source(sentence, translation)
-    text = _with_copies(translation, source)
-    lost = source.copies.keys() - set(text)
-    if lost:
-        text = _with_lost_copies(text, _Pairs(source, text, links or (), lost), lost)
-    text = _with_spaces(text, source)
-    if source.text.casefold() == text.casefold():
-        places = _same_places(source.text, text)
-        for mark in (*_all([source.whole]), *source.breaks):
-            mark.target = places[mark.start], places[mark.end]
-    else:
-        _Placing(source, _Pairs(source, text, links or (), lost)).place()
-    for mark in source.breaks:
-        _level(source.whole, mark.target[0]).append(mark)
-    written = sentence.written(text.replace(INSERTED, " "))
-    for name, copy in source.copies.items():
-        # A lone "<" may get a neighbour.
-        written[text.index(name)] = sentence.escapes.get(copy.raw, copy.raw)
-    return "".join(_written(source.whole, written, (0, len(text))))
+        return "".join(characters)
+    if translation.casefold() == sentence.text.casefold():
+        return "".join(_in_same_places(sentence, translation, characters))
+    whole, breaks = _tree(sentence)
+    source, target = _tokens_of_both(sentence, translation)
+    same = _connect(source, target, links or ())
+    offsets = sorted({offset for mark in _all([whole]) for offset in (mark.start, mark.end)})
+    source, target = _cut_at_marks(source, target, same, offsets)
+    target = _with_lost_copies(_Alignment(source, target))
+    for token in target:
+        token.raw = "".join(characters[token.start : token.end])
+        if token.copy:  # a lone "<" may get a neighbour
+            token.raw = sentence.escapes.get(token.copy.raw, token.copy.raw)
+    _separate_copies(target, sentence.text)
+    cues = _place_breaks(breaks, sentence.text, translation, target)
+    _Placing(_Alignment(source, target), cues, sentence.text).place(whole, (0, len(target)))
+    whole.target = 0, 2 * len(target)
+    parts = [part for token in target for part in (token.space, token.raw)]
+    return "".join(_written(whole, parts))
 
 
-# --- The sentence -------------------------------------------------------------------------------
-
-
-class _Source:
-    """A sentence as a tree of marks and a text in which each protected word is one character."""
-
-    def __init__(self, sentence: MarkedSentence, translation: str) -> None:
-        self.heard = sentence.text
-        self.text = ""
-        self.copies: dict[str, Copy] = {}  # by their characters in the text
-        self.breaks: list[Mark] = []  # the ends of lines and cues, which are in no other mark
-        self.whole = Mark("", Role.OPEN, "", -1, 0, 0)  # contains all other marks
-        self._pieces = list(sentence.shown())
-        self._open = [self.whole]  # outermost first
-        self._read(name for name in map(chr, PRIVATE) if name not in self.heard + translation)
-        while len(self._open) > 1:
-            self._leave_unclosed()
-        self._set_neighbours()
-        self.whole.end = len(self.text)
-
-    def _read(self, names: Iterator[str]) -> None:
-        heard = 0
-        for number, (piece, text) in enumerate(self._pieces):
-            if piece.role is Role.COPY and text.strip():
-                name = next(names)
-                self.copies[name] = Copy(piece.raw, text, heard, heard + len(text))
-                self.text += name
-            else:
-                start = len(self.text)
-                self.text += text
-                if piece.role is not Role.TEXT:
-                    self._add(
-                        Mark(piece.raw, piece.role, piece.name, number, start, len(self.text))
-                    )
-            heard += len(text)
-
-    def _add(self, mark: Mark) -> None:
-        """Add a mark to the tree. A tag without its counterpart is a point."""
-        if mark.role in (Role.LINE, Role.CUE):
-            self.breaks.append(mark)
-        elif mark.role is Role.CLOSE and any(one.name == mark.name for one in self._open[1:]):
-            while self._open[-1].name != mark.name:
-                self._leave_unclosed()
-            self._close(mark)
+def _in_same_places(
+    sentence: MarkedSentence, translation: str, characters: Sequence[str]
+) -> Iterator[str]:
+    """Yield the pieces of a sentence with the text of a translation that only differs in case."""
+    lengths, others = (
+        [len(one.casefold()) for one in text] for text in (sentence.text, translation)
+    )
+    ends = list(itertools.accumulate(others, initial=0))
+    offsets = [bisect_left(ends, end) for end in itertools.accumulate(lengths, initial=0)]
+    end = 0
+    for piece in sentence.pieces:
+        start, end = end, end + len(piece.text)
+        if piece.role is Role.TEXT and piece.text.strip():
+            yield from characters[offsets[start] : offsets[end]]
         else:
-            self._open[-1].inside.append(mark)
-            if mark.role is Role.OPEN and len(self._open) <= MAX_DEPTH:
-                self._open.append(mark)
+            yield piece.reworded or piece.raw
 
-    def _close(self, end: Mark) -> None:
-        """Complete the last element; an element without characters is a point."""
-        mark = self._open.pop()
-        pieces = [piece for piece, _ in self._pieces[mark.number : end.number + 1]]
-        if mark.start == end.start:
-            mark.raw, mark.role, mark.inside = raw_text(pieces), Role.POINT, []
-        else:
-            mark.end, mark.closing = end.start, pieces[-1].reworded or end.raw
 
-    def _leave_unclosed(self) -> None:
-        """Make the contents of a tag without an end tag belong to the mark around it."""
-        mark = self._open.pop()
-        self._open[-1].inside += mark.inside
-        mark.inside = []
+def _tree(sentence: MarkedSentence) -> tuple[Mark, list[Mark]]:
+    """Return a mark that contains all other marks of a sentence, and the ends of lines and cues.
 
-    def _set_neighbours(self) -> None:
-        """Tell each point which characters are beside it."""
-        points = {mark.number: mark for mark in _all(self.whole.inside) if mark.closing is None}
-        before = behind = ""
-        for number, (_, text) in enumerate(self._pieces):
-            if number in points:
-                points[number].before, before = before, ""
-            before = text[-1:] or before
-        for number, (piece, _) in reversed(list(enumerate(self._pieces))):
-            if number in points and piece.role is not Role.CLOSE:
-                points[number].behind, behind = behind, ""
-            behind = piece.text[:1] or behind
+    A tag without its counterpart is a point.
+    """
+    text = sentence.text
+    whole = Mark(Piece(""), -1, 0, len(text))
+    around = [whole]  # outermost first
+    breaks = []
+    end = 0
+    following = [*(piece.raw[:1] for piece in sentence.pieces[1:]), ""]
+    for number, piece in enumerate(sentence.pieces):
+        start, end = end, end + len(piece.text)
+        mark = Mark(piece, number, start, start)
+        mark.follows_space = text[start - 1 : start] == " "
+        mark.precedes_space = following[number].isspace()
+        if piece.role in (Role.LINE, Role.CUE):
+            breaks.append(mark)
+        elif piece.role is Role.CLOSE and any(one.piece.name == piece.name for one in around[1:]):
+            while around[-1].piece.name != piece.name:
+                _leave_unclosed(around)
+            element = around.pop()
+            element.end, element.end_tag = start, piece.reworded or piece.raw
+            element.precedes_space = mark.precedes_space
+        elif piece.role is not Role.TEXT and not piece.text.strip():
+            around[-1].inside.append(mark)
+            if piece.role is Role.OPEN and len(around) <= MAX_DEPTH:
+                around.append(mark)
+    while len(around) > 1:
+        _leave_unclosed(around)
+    return whole, breaks
+
+
+def _leave_unclosed(around: list[Mark]) -> None:
+    """Make the contents of a tag without an end tag belong to the mark around it."""
+    mark = around.pop()
+    around[-1].inside += mark.inside
+    mark.inside = []
 
 
 def _all(marks: Iterable[Mark]) -> Iterator[Mark]:
@@ -256,449 +229,458 @@ def _all(marks: Iterable[Mark]) -> Iterator[Mark]:
         yield from _all(mark.inside)
 
 
-# --- Protected words ----------------------------------------------------------------------------
+# --- Words and protected words ------------------------------------------------------------------
 
 
-def _with_copies(translation: str, source: _Source) -> str:
-    """Return a translation in which each protected word that it contains is one character.
-
-    If the translation contains a word as often as the sentence, occurrences are paired in order,
-    otherwise by distance.
-    """
-    names: dict[Span, str] = {}
-    here, there = (_occurrences(source, text) for text in (source.heard, translation))
-    scale = len(translation) / max(1, len(source.heard))
-    is_same = (
-        len(translation) == len(source.heard) and translation.casefold() == source.heard.casefold()
+def _tokens_of_both(
+    sentence: MarkedSentence, translation: str
+) -> tuple[list[TextToken], list[TextToken]]:
+    """Return the tokens of a sentence and of its translation."""
+    copies = {}
+    pieces = [piece for piece in sentence.pieces if piece.role is Role.COPY]
+    for piece, (start, _) in zip(pieces, sentence.copies(), strict=True):
+        words = piece.text.strip()
+        start += piece.text.index(words)
+        if words:
+            copies[start, start + len(words)] = piece
+    same, others = (
+        _occurrences(sentence.text, copies, one) for one in (sentence.text, translation)
     )
-    for name, copy in source.copies.items():
-        span = copy.start, copy.end
-        spans, others = here[_key(copy.text)], there[_key(copy.text)]
-        free = [span for span in others if span not in names]
-        if is_same:  # rule 1
-            names[span] = name
-        elif len(spans) == len(others) and span in spans:
-            names[others[spans.index(span)]] = name
-        elif free:
-            names[min(free, key=lambda span: abs(span[0] - copy.start * scale))] = name
-    parts = []
-    done = 0
-    for start, end in sorted(names):
-        parts += [translation[done:start], names[start, end]]
-        done = end
-    return "".join([*parts, translation[done:]])
+    source = list(_tokens(sentence.text, sorted(apart([*copies, *same]))))
+    for token in source:
+        token.copy = copies.get((token.start, token.end))
+        token.is_word = token.is_word or token.copy is not None
+    return source, list(_tokens(translation, others))
 
 
-def _occurrences(source: _Source, text: str) -> defaultdict[str, list[Span]]:
-    """The positions of each protected word of a sentence in a text."""
-    copies = sorted(source.copies.values(), key=lambda copy: len(copy.text), reverse=True)
-    patterns = dict.fromkeys(_pattern(copy, source.heard) for copy in copies)
-    spans = defaultdict(list)
-    for match in re.finditer("|".join(patterns), text):
-        spans[_key(match[0])].append(match.span())
-    return spans
+def _occurrences(sentence: str, copies: Iterable[Span], text: str) -> list[Span]:
+    """Find protected words, but beside a letter only if the sentence has that letter there."""
+    beside = defaultdict(set)
+    for start, end in copies:
+        beside[_folded(sentence[start:end])].add(_letters_beside(sentence, start, end))
+    spans = []
+    for word in sorted({sentence[start:end] for start, end in copies}, key=len, reverse=True):
+        pattern = r"\s+".join(map(re.escape, word.split()))
+        for match in re.finditer(pattern, text, re.IGNORECASE):
+            before, behind = _letters_beside(text, *match.span())
+            if any(
+                before in ("", one) and behind in ("", two) for one, two in beside[_folded(word)]
+            ):
+                spans.append(match.span())
+    return sorted(apart(spans))
 
 
-def _pattern(copy: Copy, heard: str) -> str:
-    """Match a protected word, but glued to a letter only if the sentence has that letter there.
-
-    Python takes long to compile large sets of characters that ignore case, so only words do.
-    """
-    spellings = (copy.text.split(), copy.text.casefold().split())  # ß is SS in capitals
-    pattern = "|".join(r"\s+".join(map(re.escape, words)) for words in spellings)
-    space = r"\s?" if copy.text != copy.text.strip() else ""
-    before, behind = (re.escape(f" {heard} "[n]) for n in (copy.start, copy.end + 1))
-    begin = rf"(?:(?!{SPACED_LETTER})|{BEGIN}|(?<=(?i:{before})))"
-    end = rf"(?:(?<!{SPACED_LETTER})|{END}|(?=(?i:{behind})))"
-    return f"{begin}{space}(?i:{pattern}){space}{end}"
-
-
-def _key(text: str) -> str:
+def _folded(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _with_lost_copies(target: str, pairs: _Pairs, lost: Set[str]) -> str:
-    """Insert each protected word that the translation lacks behind a word."""
-    inserted: defaultdict[int, str] = defaultdict(str)
-    for offset, name in enumerate(pairs.source):
-        if name in lost:
-            is_last = not set(pairs.source[offset:]) - lost - set(FINAL)
-            end = len(target.rstrip(FINAL)) if is_last else pairs.after(offset)
-            inserted[end] += name
-    return "".join(inserted[end] + target[end : end + 1] for end in range(len(target) + 1))
+def _letters_beside(text: str, start: int, end: int) -> tuple[str, str]:
+    """The letters directly before and behind a word; empty beside a sign or a space."""
+    before, behind = text[max(0, start - 1) : start + 1], text[end - 1 : end + 1]
+    before = before[0] if TWO_LETTERS.fullmatch(before) else ""
+    behind = behind[1] if TWO_LETTERS.fullmatch(behind) else ""
+    return before.casefold(), behind.casefold()
 
 
-def _with_spaces(text: str, source: _Source) -> str:
-    """Separate words from protected words where the sentence does."""
-    parts = [text[:1]]
-    for left, right in itertools.pairwise(text):
-        if _lacks_space(left, right, source):
-            parts.append(INSERTED)
-        parts.append(right)
-    return "".join(parts)
+def _tokens(text: str, copies: Sequence[Span]) -> Iterator[TextToken]:
+    """Yield the words and signs of a text, in which each of `copies` is one word."""
+    word_starts = [match.start() for match in re.finditer(r"\S+", text)]
+    spans = []
+    done = 0
+    for start, end in [*copies, (len(text), len(text))]:
+        spans += [match.span() for match in TOKEN.finditer(text, done, start)]
+        spans.append((start, end))
+        done = end
+    done = 0
+    for start, end in spans[:-1]:
+        folded = _folded(SEPARATOR.sub("", text[start:end]))
+        word = bisect_right(word_starts, start) - 1
+        is_word = text[start].isalnum() or text[start] == "_"
+        yield TextToken(start, end, folded, word, is_word, text[done:start])
+        done = end
 
 
-def _lacks_space(left: str, right: str, source: _Source) -> bool:
-    """Whether a protected word touches a word that it does not touch in the sentence."""
-    copies = source.copies
-    if left not in copies and right not in copies:
-        return False
-    if not all(one in copies or one.isalnum() for one in (left, right)):
-        return False
-    last = copies[left].text[-1] if left in copies else left
-    first = copies[right].text[0] if right in copies else right
-    if re.search(rf"[\s{UNSPACED}]", last + first):
-        return False
-    around = f" {source.text} "
-    is_before = right not in copies
-    neighbour = around[around.index(left) + 1 if is_before else around.index(right) - 1]
-    is_glued = GLUE.match(neighbour) and not {left, right} <= copies.keys()
-    return neighbour not in (left, right) and not is_glued
+def _connect(
+    source: Sequence[TextToken], target: Sequence[TextToken], links: Links
+) -> dict[TextToken, TextToken]:
+    """Connect tokens by rules 2 to 4, and return the connected tokens with the same text."""
+    same = _same_tokens(source, target)
+    linked = _linked(source, target, links)
+    tokens_of_word = defaultdict(list)
+    for token in target:
+        tokens_of_word[token.word].append(token)
+    for token in source:
+        words = sorted(linked[token.word])
+        if token in same and (token.copy or not words or same[token].word in words):
+            token.targets = [same[token]]
+        elif token.copy is None:
+            same.pop(token, None)
+            for other in itertools.chain.from_iterable(tokens_of_word[word] for word in words):
+                if other.is_plain if token.is_word else other.text == token.text:
+                    token.targets.append(other)
+    return same
 
 
-# --- Words --------------------------------------------------------------------------------------
+def _same_tokens(
+    source: Sequence[TextToken], target: Sequence[TextToken]
+) -> dict[TextToken, TextToken]:
+    """Pair tokens with the same text: in order if both texts contain it equally often.
+
+    Otherwise only protected words are paired, each with the nearest token.
+    """
+    same: dict[TextToken, TextToken] = {}
+    scale = target[-1].end / source[-1].end if target else 1
+    others = _by_text(target)
+    for text, tokens in _by_text(source).items():
+        free = others[text]
+        if len(tokens) == len(free):
+            same.update(zip(tokens, free, strict=True))
+            continue
+        for token in tokens:
+            if token.copy and free:
+                same[token] = min(free, key=lambda one: abs(one.start - token.start * scale))
+                free.remove(same[token])
+    for token, other in same.items():
+        if token.copy:
+            other.copy, other.source, other.is_word = token.copy, token, True
+    return same
 
 
-class _Pairs:
-    """The words of a sentence, connected to spans of the translation."""
-
-    def __init__(self, source: _Source, target: str, links: Links, lost: Set[str]) -> None:
-        self.source = source.text
-        self.target = target
-        self.there = list(_tokens(target, source.copies, lost))
-        self._words = [token for token in self.there if token.is_word]
-        self.here = list(self._connected(source, links))
-        bounds = sorted({offset for token in self.here for span in token.spans for offset in span})
-        self.words = [part for token in self._words for part in _cut(token, bounds)]
-        self._knots = [(0, 0)]  # offsets in the sentence and in the translation
-        for token in self.here:
-            for span in token.spans[:1]:
-                self._knots.append((token.start, span[0]))
-            for span in token.spans[-1:]:
-                self._knots.append((token.end, span[1]))
-        self._knots.append((len(self.source), len(self.target)))
-
-    def _connected(self, source: _Source, links: Links) -> Iterator[Token]:
-        """Yield the words of the sentence; paired words are cut where marks begin or end."""
-        marks = list(_all([source.whole]))
-        cuts = sorted({offset for mark in marks for offset in (mark.start, mark.end)})
-        here = list(_tokens(source.text, source.copies))
-        linked = _linked(here, self.there, links)
-        others = _by_text(self.there)
-        partners: dict[int, Token] = {}
-        for text, tokens in _by_text(here).items():
-            if len(tokens) == len(others[text]):
-                partners |= zip((token.start for token in tokens), others[text], strict=True)
-        for token in here:
-            words = linked[token.word]
-            other = partners.get(token.start)
-            if other and (other.word in words or not words):
-                spelling = self.target[other.start : other.end]
-                places = _same_places(self.source[token.start : token.end], spelling)
-                for start, end in _cut(token, cuts):
-                    left, right = (other.start + places[one - token.start] for one in (start, end))
-                    yield replace(token, start=start, end=end, spans=[(left, right)])
-            else:
-                token.spans = [
-                    (one.start, one.end)
-                    for one in (self.there if words else ())
-                    if one.word in words
-                    and (one.is_word if token.is_word else one.text == token.text)
-                ]
-                yield token
-
-    def tokens_of(self, start: int, end: int) -> list[Token]:
-        """The words and signs of the sentence that a span contains fully or partly."""
-        first = bisect_right(self.here, start, key=_end)
-        return self.here[first : bisect_left(self.here, end, key=_start)]
-
-    def stretch(self, start: int, end: int) -> Span:
-        """The span of the translation that corresponds to a span of the sentence."""
-        tokens = self.tokens_of(start, end)
-        if not tokens or not self.there:
-            offset = self.after(start)
-            return offset, offset
-        words = [token for token in tokens if token.is_plain]
-        spans = [span for token in tokens for span in token.spans]
-        if not spans or (words and not any(token.spans for token in words)):
-            for token in words or tokens:
-                spans += self._at_share(token)
-        return self._densest(sorted(spans), len(tokens))
-
-    def _at_share(self, token: Token) -> list[Span]:
-        """The target tokens at the same relative position between the known tokens: rule 5."""
-        left, right = self._share(token.start), self._share(token.end)
-        tokens = (token.is_word and self._words) or self.there
-        first = bisect_left(tokens, left, key=_centre)
-        last = bisect_left(tokens, right, key=_centre)
-        if first < last:
-            return [(one.start, one.end) for one in tokens[first:last]]
-        nearest = tokens[max(0, first - 1) : first + 1]
-        one = min(nearest, key=lambda one: abs(_centre(one) - (left + right) / 2))
-        return [(one.start, one.end)]
-
-    def _share(self, offset: int) -> float:
-        """The position in the translation at the same relative position between known tokens."""
-        number = max(1, bisect_left(self._knots, offset, key=itemgetter(0)))
-        left, right = self._knots[number - 1 : number + 1]
-        if left[1] >= right[1]:
-            left, right = self._knots[0], self._knots[-1]
-        return left[1] + (offset - left[0]) * (right[1] - left[1]) / max(1, right[0] - left[0])
-
-    def _densest(self, spans: Sequence[Span], width: int) -> Span:
-        """The longest run of spans in which neighbours begin at most `width` + 1 tokens apart."""
-        numbers = [bisect_right(self.there, start, key=_start) for start, _ in spans]
-        runs = [[spans[0]]]
-        for (before, number), span in zip(itertools.pairwise(numbers), spans[1:], strict=True):
-            if number - before > width + 1:
-                runs.append([])
-            runs[-1].append(span)
-        longest = max(runs, key=len)
-        return longest[0][0], max(end for _, end in longest)
-
-    def after(self, offset: int) -> int:
-        """The end of what the last word before a position, or a sign there, is connected to."""
-        for token in reversed(self.tokens_of(0, offset)):
-            is_known = token.spans and (token.is_word or token.end >= offset)
-            if self.there and (token.is_plain or is_known):
-                return self.stretch(token.start, min(token.end, offset))[1]
-        return 0
-
-
-_start = attrgetter("start")
-_end = attrgetter("end")
-
-
-def _centre(token: Token) -> float:
-    return (token.start + token.end) / 2
-
-
-def _tokens(text: str, copies: Mapping[str, Copy], lost: Set[str] = frozenset()) -> Iterator[Token]:
-    """Yield the words and signs of a text. Links do not count what was inserted."""
-    word = done = 0
-    for match in TOKEN.finditer(text):
-        word += done > 0 and text[done : match.start()] not in ("", INSERTED)
-        done = match.end()
-        first = match[0][0]
-        if first in copies:
-            yield Token(*match.span(), match[0], -1, is_word=True)
-            word += len(copies[first].text.split()) - 1 if first not in lost else 0
-        else:
-            folded = SEPARATOR.sub("", match[0].casefold())
-            yield Token(*match.span(), folded, word, first.isalnum() or first == "_")
-
-
-def _linked(here: Sequence[Token], there: Sequence[Token], links: Links) -> dict[int, set[int]]:
-    """The target words that each source word is linked to, except clauses."""
-    sizes = [Counter(token.word for token in tokens if token.is_word) for tokens in (here, there)]
-    linked = defaultdict(set)
-    for word, other in links:
-        if sizes[0][word] <= CLAUSE and sizes[1][other] <= CLAUSE:
-            linked[word].add(other)
-    return linked
-
-
-def _by_text(tokens: Iterable[Token]) -> defaultdict[str, list[Token]]:
+def _by_text(tokens: Iterable[TextToken]) -> defaultdict[str, list[TextToken]]:
     groups = defaultdict(list)
     for token in tokens:
         groups[token.text].append(token)
     return groups
 
 
-def _cut(token: Token, cuts: Sequence[int]) -> Iterator[Span]:
-    """Yield the parts of a token between sorted positions."""
-    inside = cuts[bisect_right(cuts, token.start) : bisect_left(cuts, token.end)]
-    return itertools.pairwise([token.start, *inside, token.end])
+def _linked(
+    source: Sequence[TextToken], target: Sequence[TextToken], links: Links
+) -> defaultdict[int, set[int]]:
+    """The target words that each source word is linked to, except clauses."""
+    source_sizes, target_sizes = (
+        Counter(token.word for token in tokens if token.is_word) for tokens in (source, target)
+    )
+    linked = defaultdict(set)
+    for word, other in links:
+        if source_sizes[word] <= CLAUSE and target_sizes[other] <= CLAUSE:
+            linked[word].add(other)
+    return linked
 
 
-def _same_places(source: str, target: str) -> list[int]:
-    """The position of each source character, and of the end, in a text that differs in case."""
-    lengths, others = ([len(one.casefold()) for one in text] for text in (source, target))
-    done = list(itertools.accumulate(others, initial=0))
-    ends = itertools.accumulate(lengths, initial=0)
-    return [min(bisect_left(done, end), len(target)) for end in ends]
+def _cut_at_marks(
+    source: Sequence[TextToken],
+    target: Sequence[TextToken],
+    same: Mapping[TextToken, TextToken],
+    offsets: Sequence[int],
+) -> tuple[list[TextToken], list[TextToken]]:
+    """Divide each word in which a mark begins or ends, and the same word of the translation."""
+    parts = {}
+    for token, other in same.items():
+        inside = offsets[bisect_right(offsets, token.start) : bisect_left(offsets, token.end)]
+        lengths = [offset - token.start for offset in inside]
+        parts[token], parts[other] = _parts(token, lengths), _parts(other, lengths)
+        for part, other_part in zip(parts[token], parts[other], strict=True):
+            part.targets = [other_part]
+    source_parts, target_parts = (
+        [part for token in tokens for part in parts.get(token, [token])]
+        for tokens in (source, target)
+    )
+    return source_parts, target_parts
+
+
+def _parts(token: TextToken, lengths: Iterable[int]) -> list[TextToken]:
+    """Divide a token at distances from its beginning."""
+    parts = [token]
+    for length in lengths:
+        offset = min(token.start + length, token.end)
+        parts.append(replace(token, start=offset, space=""))
+    for part, following in itertools.pairwise(parts):
+        part.end = following.start
+    return parts
+
+
+def _with_lost_copies(alignment: _Alignment) -> list[TextToken]:
+    """Return the tokens of the translation, with the protected words that it lacks: rule 2."""
+    source, target = alignment.source, alignment.target
+    last = len(source)  # behind it only lost words and the end of the sentence
+    while last and (source[last - 1].is_lost or source[last - 1].text in FINAL):
+        last -= 1
+    end = len(target)
+    while end and target[end - 1].text in FINAL:
+        end -= 1
+    inserted = defaultdict(list)
+    for number, token in enumerate(source):
+        if token.is_lost:
+            position = alignment.after(number, not token.space) if number < last else end
+            inserted[position].append(replace(token, space="", source=token, targets=[]))
+    tokens = []
+    for number in range(len(target) + 1):
+        tokens += [*inserted[number], *target[number : number + 1]]
+    for token in tokens:
+        if token.source:
+            token.source.targets = [token]
+    return tokens
+
+
+def _separate_copies(target: Sequence[TextToken], sentence: str) -> None:
+    """Separate words from protected words where the sentence does."""
+    for left, right in itertools.pairwise(target):
+        if not right.space and _lacks_space(left, right, f" {sentence} "):
+            right.space = " "
+
+
+def _lacks_space(left: TextToken, right: TextToken, around: str) -> bool:
+    """Whether a protected word touches a word that it does not touch in the sentence."""
+    if not (left.is_word and right.is_word):
+        return False
+    if re.search(f"[{UNSPACED}]", left.text[-1] + right.text[0]):
+        return False
+    if left.source and right.source:
+        return left.source.end != right.source.start
+    if left.source:
+        return not GLUE.match(around, left.source.end + 1)
+    return right.source is not None and not GLUE.match(around, right.source.start)
+
+
+class _Alignment:
+    """The tokens of a sentence, connected to tokens of its translation."""
+
+    def __init__(self, source: Sequence[TextToken], target: Sequence[TextToken]) -> None:
+        self.source = source
+        self.target = target
+        self._starts = [token.start for token in source]
+        self._ends = [token.end for token in source]
+        for number, token in enumerate(target):
+            token.number = number
+        self._words = [token.number for token in target if token.is_word]
+        self._knots = [(0, 0)]  # numbers in the sentence and in the translation
+        for number, token in enumerate(source):
+            if token.targets:
+                self._knots.append((number, token.targets[0].number))
+                self._knots.append((number + 1, token.targets[-1].number + 1))
+        self._knots.append((len(source), len(target)))
+
+    def numbers(self, start: int, end: int) -> Span:
+        """The numbers of the source tokens that a span contains fully or partly."""
+        return bisect_right(self._ends, start), bisect_left(self._starts, end)
+
+    def span_in_target(self, first: int, last: int) -> Span:
+        """The span of target tokens that corresponds to a span of source tokens."""
+        tokens = self.source[first:last]
+        words = [token for token in tokens if token.is_plain]
+        numbers = {other.number for token in tokens for other in token.targets}
+        if not numbers or (words and not any(token.targets for token in words)):
+            numbers.update(self._at_same_position(first, last))
+        return _densest(sorted(numbers), len(tokens))
+
+    def _at_same_position(self, first: int, last: int) -> Sequence[int]:
+        """The target words at the same relative position between connected tokens: rule 5."""
+        left, right = self._relative(first) - 0.5, self._relative(last) - 0.5
+        has_words = any(token.is_word for token in self.source[first:last])
+        numbers = (has_words and self._words) or range(len(self.target))
+        begin, end = bisect_left(numbers, left), bisect_left(numbers, right)
+        if begin < end:
+            return numbers[begin:end]
+        nearest = numbers[max(0, begin - 1) : begin + 1]
+        return [min(nearest, key=lambda number: abs(2 * number - left - right))]
+
+    def _relative(self, number: int) -> float:
+        """The position in the translation at the same relative position between knots."""
+        behind = max(1, bisect_left(self._knots, (number, 0)))
+        left, right = self._knots[behind - 1], self._knots[behind]
+        if left[1] >= right[1]:
+            left, right = self._knots[0], self._knots[-1]
+        return left[1] + (number - left[0]) * (right[1] - left[1]) / max(1, right[0] - left[0])
+
+    def after(self, number: int, is_glued: bool) -> int:
+        """The end of what the word before a source token is connected to, or a sign glued to it."""
+        for before in reversed(range(number)):
+            token = self.source[before]
+            is_beside = is_glued and before == number - 1
+            is_known = token.targets and (token.is_word or is_beside)
+            if self.target and (token.is_plain or is_known):
+                return self.span_in_target(before, before + 1)[1]
+        return 0
+
+
+def _densest(numbers: Sequence[int], width: int) -> Span:
+    """The longest run of numbers in which neighbours differ by at most `width` + 1."""
+    runs = [[numbers[0]]]
+    for before, number in itertools.pairwise(numbers):
+        if number - before > width + 1:
+            runs.append([])
+        runs[-1].append(number)
+    longest = max(runs, key=len)
+    return longest[0], longest[-1] + 1
 
 
 # --- Marks --------------------------------------------------------------------------------------
 
 
+def _place_breaks(
+    breaks: Sequence[Mark], sentence: str, translation: str, target: list[TextToken]
+) -> list[tuple[int, int]]:
+    """Break the translation at about the same relative positions: rule 8.
+
+    In a translation with few words, line ends are dropped, but no cues. The result contains, for
+    each cue, its end in the sentence and the number of the target token behind it.
+    """
+    words_before = list(itertools.accumulate((one.is_word for one in target), initial=0))
+    words = words_before[-1]
+    fixed = [mark for mark in breaks if mark.piece.name in ("cue", "br")]
+    lines = [mark for mark in breaks if mark not in fixed][: max(0, words - 1 - len(fixed))]
+    breaks = sorted([*fixed, *lines], key=lambda mark: mark.number)
+    possible = [
+        number
+        for number in range(1, len(target))
+        if _may_break(target[number - 1], target[number], translation)
+    ]
+    scale = len(translation) / len(sentence)
+    cues = []
+    done = 0
+    for number, mark in enumerate(breaks):
+        before = words_before[done]
+        needed = max(1, min(len(breaks) - number, words - before - 1))  # words behind it
+        free = [
+            one for one in possible if one > done and before < words_before[one] <= words - needed
+        ]
+        if free:
+            done = min(free, key=lambda one: abs(target[one - 1].end - mark.start * scale))
+            target[done].space = mark.piece.raw
+        elif mark in fixed:
+            done = len(target)
+            target.append(TextToken(0, 0, "", -1, is_word=False, space=mark.piece.raw))
+        else:
+            continue
+        if mark.piece.role is Role.CUE:
+            cues.append((mark.start, done))
+    return cues
+
+
+def _may_break(left: TextToken, right: TextToken, translation: str) -> bool:
+    """Whether a line may end between two tokens of the translation."""
+    if right.copy:
+        return right.space != ""
+    if right.space:
+        return not NO_BEGINNING.match(translation, right.start)
+    is_unspaced = re.search(f"[{NO_SPACES}]", left.text[-1] + right.text[0])
+    return right.text[0] not in CLOSING and is_unspaced is not None
+
+
 class _Placing:
-    """Gives each mark of a sentence its position in the translation."""
+    """Places the marks of a sentence among the tokens of its translation."""
 
-    def __init__(self, source: _Source, pairs: _Pairs) -> None:
-        self._source = source
-        self._pairs = pairs
-        self._target = pairs.target
-        self._starts = {token.start for token in pairs.there}
+    def __init__(
+        self, alignment: _Alignment, cues: Iterable[tuple[int, int]], sentence: str
+    ) -> None:
+        self._alignment = alignment
+        self._sentence = sentence
+        self._cues = [(alignment.numbers(end, end)[0], number) for end, number in cues]
+        self._words = [number for number, one in enumerate(alignment.target) if one.is_word]
+        self._words_before, self._source_words_before = (
+            list(itertools.accumulate((one.is_word for one in tokens), initial=0))
+            for tokens in (alignment.target, alignment.source)
+        )
 
-    def place(self) -> None:
-        """Give each mark its `target`."""
-        self._place_breaks()
-        self._place(self._source.whole, (0, len(self._target)))
-
-    def _place(self, around: Mark, area: Span) -> None:
-        """Place the marks in an element within an area of the translation."""
-        elements = [mark for mark in around.inside if mark.closing is not None]
-        self._share_out(elements, [self._wanted(one, around, area) for one in elements], area)
-        for mark in around.inside:
-            if mark.closing is None:
-                offset = _within(self._point(mark, around, area), area)
-                mark.target = offset, offset
-            self._place(mark, mark.target)
+    def place(self, element: Mark, area: Span) -> None:
+        """Place an element around target tokens, and the marks that it contains among them."""
+        element.target = 2 * area[0] + 1, max(2 * area[0] + 1, 2 * area[1])
+        elements = [mark for mark in element.inside if mark.start < mark.end]
+        wanted = [self._wanted(mark, element, area) for mark in elements]
+        for mark, tokens in self._shared_out(elements, wanted, area):
+            self.place(mark, tokens)
+        for mark in element.inside:
+            if mark.start == mark.end:
+                position = self._point(mark, element, area)
+                mark.target = position, position
 
     def _wanted(self, mark: Mark, around: Mark, area: Span) -> Span:
-        """The span of the translation that an element would cover if it were alone."""
+        """The target tokens that an element would surround if it were alone."""
+        numbers = self._alignment.numbers(mark.start, mark.end)
+        first, last = self._alignment.numbers(around.start, around.end)
         low, high = area
-        start, end = around.start, around.end
-        for cue in self._source.breaks:
-            if cue.role is Role.CUE and cue.end <= mark.start:
-                low, start = max(low, cue.target[1]), max(start, cue.end)
-            elif cue.role is Role.CUE and cue.start >= mark.end:
-                high, end = min(high, cue.target[0]), min(end, cue.start)
+        for number, target_number in self._cues:
+            if number <= numbers[0]:
+                low, first = max(low, target_number), max(first, number)
+            elif number >= numbers[1]:
+                high, last = min(high, target_number), min(last, number)
         high = max(low, high)
-        text = self._pairs.source
-        if not (text[start : mark.start] + text[mark.end : end]).strip():
+        if numbers == (first, last):
             return low, high
-        left, right = self._pairs.stretch(mark.start, mark.end)
+        left, right = self._alignment.span_in_target(*numbers)
         return _within(left, (low, high)), _within(right, (low, high))
 
-    def _share_out(self, elements: Sequence[Mark], wanted: Sequence[Span], area: Span) -> None:
-        """Assign each element its words, and no word to two elements: rule 6."""
+    def _shared_out(
+        self, elements: Sequence[Mark], wanted: Sequence[Span], area: Span
+    ) -> Iterator[tuple[Mark, Span]]:
+        """Yield each element with its tokens, and no token with two elements: rule 6."""
         order = sorted(zip(wanted, elements, strict=True), key=lambda one: (one[0], one[1].number))
-        needs = [self._need(mark) for _, mark in order]
+        remaining = sum(map(self._need, elements))
         done = area[0]
-        for number, ((left, right), mark) in enumerate(order):
-            limit = self._leaving(sum(needs[number + 1 :]), area)
-            left = max(done, min(left, self._leaving(needs[number], (area[0], limit))))
-            if needs[number]:
-                left = area[1] - len(self._target[left : area[1]].lstrip())
-            enough = self._holding(needs[number], left, area[1])
-            right = max(left, enough, len(self._target[: min(right, limit)].rstrip()))
-            mark.target = left, right
-            done = right
+        for (left, right), mark in order:
+            need = self._need(mark)
+            remaining -= need
+            limit = self._leaving(remaining, (done, area[1]))
+            left = max(done, min(left, self._leaving(need, (done, limit))))
+            right = max(self._holding(need, left, area[1]), min(right, limit))
+            done = max(left, right)
+            yield mark, (left, done)
 
     def _need(self, mark: Mark) -> int:
         """The number of words that an element needs so that each element in it gets a word."""
-        if mark.closing is None:
+        if mark.start == mark.end:
             return 0  # a point within a word needs no word
-        tokens = self._pairs.tokens_of(mark.start, mark.end)
-        return max(any(token.is_word for token in tokens), sum(map(self._need, mark.inside)))
+        first, last = self._alignment.numbers(mark.start, mark.end)
+        has_words = self._source_words_before[first] < self._source_words_before[last]
+        return max(has_words, sum(map(self._need, mark.inside)))
 
     def _leaving(self, count: int, area: Span) -> int:
         """The last position in an area with `count` words after it, or the beginning."""
-        words = self._pairs.words
-        number = bisect_right(words, area[1], key=itemgetter(1)) - count
+        number = self._words_before[area[1]] - count
         if count == 0:
             return area[1]
-        return max(area[0], words[max(0, number)][0])
+        return max(area[0], self._words[number]) if number >= 0 else area[0]
 
     def _holding(self, count: int, start: int, end: int) -> int:
         """The first position with `count` words between it and `start`, or the last word's end."""
-        words = self._pairs.words
-        first = bisect_left(words, start, key=itemgetter(0))
-        last = min(first + count, bisect_right(words, end, key=itemgetter(1)))
-        return words[last - 1][1] if first < last else start
+        last = min(self._words_before[start] + count, self._words_before[end])
+        return self._words[last - 1] + 1 if last > self._words_before[start] else start
 
     def _point(self, mark: Mark, around: Mark, area: Span) -> int:
         """The position of an image, a comment or a footnote: rule 7."""
-        pairs = self._pairs
-        offset = mark.start
-        if not pairs.source[around.start : offset].strip():
-            return area[0]
-        if not pairs.source[offset : around.end].strip() and not mark.before.isalnum():
-            return area[1]
-        is_apart = not pairs.source[offset - 1].strip() or mark.role is Role.OPEN
-        if is_apart and pairs.source[offset : offset + 1].strip():
-            return pairs.stretch(offset, offset + 1)[0]
-        return pairs.after(offset)
-
-    def _place_breaks(self) -> None:
-        """Break the translation at about the same relative positions: rule 8.
-
-        In a translation with few words, line ends are dropped, but no cues.
-        """
-        ends = [end for _, end in self._pairs.words]
-        fixed = [mark for mark in self._source.breaks if mark.name in ("cue", "br")]
-        lines = [mark for mark in self._source.breaks if mark not in fixed]
-        lines = lines[: max(0, len(ends) - 1 - len(fixed))]
-        breaks = sorted([*fixed, *lines], key=lambda mark: mark.number)
-        places = [offset for offset in range(1, len(self._target)) if self._may_break(offset)]
-        scale = len(self._target) / max(1, len(self._pairs.source))
-        self._source.breaks = []
-        done = 0
-        for number, mark in enumerate(breaks):
-            first = bisect_right(ends, done)
-            needed = max(1, min(len(breaks) - number, len(ends) - first - 1))  # words behind it
-            free = [
-                offset
-                for offset in places
-                if offset > done and first < bisect_right(ends, offset) <= len(ends) - needed
-            ]
-            if not free and mark in fixed:
-                free = [len(self._target)]
-            if free:
-                done = min(free, key=lambda offset: abs(offset - mark.start * scale))
-                behind = len(self._target) - len(self._target[done:].lstrip(SPACES))
-                mark.target = done, behind
-                self._source.breaks.append(mark)
-
-    def _may_break(self, offset: int) -> bool:
-        """Whether a line may end at a position of the translation."""
-        before, behind = self._target[offset - 1], self._target[offset : offset + 10]
-        if behind[0] in SPACES:
-            words = behind.lstrip()
-            return not (BLOCK_START.match(words) or CLOSING_WORD.match(words))
-        if before in SPACES or behind.startswith(CLOSING):
-            return False
-        return offset in self._starts and bool(re.search(f"[{NO_SPACES}]", before + behind[0]))
+        alignment = self._alignment
+        first, last = alignment.numbers(around.start, around.end)
+        behind, before = alignment.numbers(mark.start, mark.start)  # differ within a word
+        if before <= first:
+            return 2 * area[0] + 1
+        neighbours = self._sentence[mark.start - 1 : mark.start + 1]
+        if behind >= last and not neighbours[0].isalnum():
+            return 2 * area[1]
+        is_apart = neighbours[0] == " " or mark.piece.role is Role.OPEN
+        if is_apart and neighbours[1:].strip():
+            return 2 * alignment.span_in_target(behind, behind + 1)[0] + 1
+        return 2 * alignment.after(before, neighbours[0] != " ")
 
 
-def _within(offset: int, area: Span) -> int:
-    return min(max(offset, area[0]), area[1])
+def _within(number: int, area: Span) -> int:
+    return min(max(number, area[0]), area[1])
 
 
-def _level(around: Mark, offset: int) -> list[Mark]:
-    """The sibling marks among which a position of the translation falls."""
-    for mark in around.inside:
-        if mark.closing is not None and mark.target[0] < offset < mark.target[1]:
-            return _level(mark, offset)
-    return around.inside
-
-
-# --- Writing ------------------------------------------------------------------------------------
-
-
-def _written(around: Mark, target: Sequence[str], area: Span) -> Iterator[str]:
-    """Yield an area of the translation, whose characters are `target`, with its marks."""
-    marks = sorted(
-        around.inside, key=lambda mark: (mark.target[0], not _follows_word(mark), mark.number)
-    )
-    done, end = area
-    for mark, following in itertools.zip_longest(marks, marks[1:]):
+def _written(around: Mark, parts: Sequence[str]) -> Iterator[str]:
+    """Yield a mark's spaces and tokens with the marks among them."""
+    done, end = around.target
+    for mark in sorted(around.inside, key=lambda one: (one.target, one.number)):
         left = _within(mark.target[0], (done, end))
         right = _within(mark.target[1], (left, end))
-        yield from target[done:left]
-        if mark.closing is not None:
-            inside = "".join(_written(mark, target, (left, right)))
-            if inside or not mark.name.startswith(EMPHASIS):
-                yield mark.raw + inside + mark.closing
-        else:
-            behind = "".join(target[right : right + 1])
-            if following and following.target[0] <= right:
-                behind = following.raw + behind
-            yield _with_spaces_around(mark, "".join(target[max(0, left - 1) : left]), behind)
+        mark.target = left, right
+        inside = "".join(_written(mark, parts))
+        yield from parts[done:left]
+        if inside or mark.start == mark.end or not mark.piece.name.startswith(EMPHASIS):
+            is_point, is_before_word = mark.start == mark.end, left % 2 == 1
+            if is_point and mark.follows_space and not is_before_word:
+                yield " "
+            yield mark.piece.raw + inside + mark.end_tag
+            if is_point and mark.precedes_space and is_before_word:
+                yield " "
         done = right
-    yield from target[done:end]
-
-
-def _follows_word(mark: Mark) -> bool:
-    """Whether a mark without words belongs to the word that ends before it."""
-    return mark.role in (Role.POINT, Role.CLOSE) and mark.before.strip() != ""
-
-
-def _with_spaces_around(mark: Mark, before: str, behind: str) -> str:
-    """A point with the spaces that surround it in the sentence."""
-    left = " " if mark.before.isspace() and before and not before[-1].isspace() else ""
-    is_apart = behind and not behind[0].isspace() and not behind.startswith(CLOSING)
-    right = " " if mark.behind.isspace() and is_apart else ""
-    return left + mark.raw + right
+    yield from parts[done:end]

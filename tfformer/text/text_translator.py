@@ -158,8 +158,7 @@ class TextTranslator:
         count_tokens, max_tokens = self.count_tokens, self.max_tokens
         if count_tokens is None or max_tokens is None:
             count_tokens, max_tokens = _characters, MAX_CHARACTERS
-        flat = sentence._replace(keeps_spaces=True)
-        clauses = divided(flat.text, count_tokens, max_tokens, flat.copies())
+        clauses = divided(sentence.text, count_tokens, max_tokens, sentence.copies())
         if len(clauses) == 1:
             return [sentence]
         lengths = []
