@@ -116,7 +116,7 @@ def test_every_search_stops_at_the_limit_of_each_source(model, monkeypatch, sear
     @tf.function(input_signature=[tf.TensorSpec((None, width), tf.int32)])
     def found(source: tf.Tensor) -> Hypotheses:
         if search == "sample":
-            return graphs.sample_ids(model, source, 100, 1, 0, 1.0, 0, 1.0)
+            return graphs.sample_ids(model, source, 1, 0, 100, 1.0, 0, 1.0)
         return graphs.translate_ids(model, source, 100, decoding)
 
     source = padded([[5, 6, 7, END_ID], [8, END_ID], [0]])

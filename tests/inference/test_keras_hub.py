@@ -37,6 +37,7 @@ def searched(translator, sentences: list[str], beam_size: int) -> Hypotheses:
     """Return the hypotheses of one batch, found by the graph that `translate` uses."""
     graph = translator._graph(
         translate_ids,
+        max_length=translator.max_length,
         decoding=translator.decoding.replace(beam_size=beam_size),
         first_token=translator.tokenizers.target.prefix_id,
     )

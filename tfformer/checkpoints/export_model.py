@@ -3,26 +3,24 @@
 The checkpoint is read back and compared tensor by tensor.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TextIO
 
 import numpy as np
 
 from tfformer import __version__
-from tfformer.checkpoints.foreign_checkpoint import Checkpoint, Choices
+from tfformer.checkpoints.foreign_checkpoint import Choices
 from tfformer.checkpoints.foreign_order import as_foreign
 from tfformer.checkpoints.hugging_face import reader as hugging_face
 from tfformer.checkpoints.hugging_face import writer as hugging_face_writer
 from tfformer.checkpoints.marian import reader as marian
 from tfformer.checkpoints.marian import writer as marian_writer
 from tfformer.checkpoints.provenance import imported_from, read_record
-from tfformer.checkpoints.weight_names import WeightName
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
 from tfformer.runtime.progress_lines import Steps
-from tfformer.storage.artifact_folders import write_manifest
-from tfformer.storage.whole_files import file_digest, publish, temporary_folder
+from tfformer.storage.artifact_folders import files_in, write_manifest
+from tfformer.storage.whole_files import publish, temporary_folder
 
 
 def write_checkpoint(
@@ -62,16 +60,11 @@ def write_checkpoint(
             else:
                 hugging_face_writer.write(folder, opened, model)
         with step("reading it back"):
-            tensors_read = _read_back(folder, opened, format)
-            wanted = as_foreign(opened, model, with_pad=format == "hugging_face").tensors
-            _check_tensors(wanted, tensors_read.tensors)
-            count = len(wanted)
-        paths = sorted(path for path in folder.iterdir() if path.is_file())
+            count = _compare(folder, opened, model, format)
         manifest = {
             "format": format,
             "parity": {"tensors": {"identical": count, "sentences": count, "beam_size": 0}},
-            "files": {path.name: path.stat().st_size for path in paths},
-            "digests": {path.name: file_digest(path) for path in paths},
+            **files_in(folder),
             "versions": {"tfformer": __version__},
             **imported_from(opened),
         }
@@ -79,17 +72,16 @@ def write_checkpoint(
         return publish(folder, Path(output))
 
 
-def _read_back(folder: Path, run: Run, format: str) -> Checkpoint:
+def _compare(folder: Path, run: Run, model: Transformer, format: str) -> int:
+    """Read a checkpoint back; return the number of its tensors, which must equal the model's."""
     if format == "marian":
-        return marian.read(folder)
-    source, target = run.languages or (None, None)
-    return hugging_face.read(folder, Choices(source_language=source, target_language=target))
-
-
-def _check_tensors(
-    wanted: Mapping[WeightName, np.ndarray], stored: Mapping[WeightName, np.ndarray]
-) -> None:
-    """Raise ValueError if a tensor in the written file differs in a value or in its dtype."""
+        stored = marian.read(folder).tensors
+    else:
+        source, target = run.languages or (None, None)
+        choices = Choices(source_language=source, target_language=target)
+        stored = hugging_face.read(folder, choices).tensors
+    wanted = as_foreign(run, model, with_pad=format == "hugging_face").tensors
     for weight, tensor in wanted.items():
         if stored[weight].dtype != tensor.dtype or not np.array_equal(stored[weight], tensor):
             raise ValueError(f"{weight} was not written correctly; the export was discarded")
+    return len(wanted)

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfformer.checkpoints.vocabulary import RowOrder
-from tfformer.checkpoints.weight_names import OUTPUT_BIAS, TABLES, TokenTable, WeightName, shapes
+from tfformer.checkpoints.weight_names import OUTPUT_BIAS, SOURCE, TABLES, WeightName, shapes
 from tfformer.config import DecodingConfig, ModelConfig
 
-LARGEST = float(np.finfo(np.float32).max)
 FLOAT_DTYPES = ("float16", "float32", "float64")
 POSITION_CHOICES = ("auto", "marian", "hf")
 
@@ -108,8 +107,12 @@ class Checkpoint:
 def check_tensors(checkpoint: Checkpoint) -> None:
     """Raise ValueError unless every tensor is present with the right shape; values are not read."""
     names = checkpoint.names
+    d_model = checkpoint.model.d_model
+    source, target = checkpoint.source.order.foreign_size, checkpoint.target.order.foreign_size
     wanted: dict[WeightName, tuple[int, ...]] = dict(shapes(checkpoint.model).items())
-    wanted.update(table_shapes(checkpoint).items())
+    for table in TABLES[checkpoint.model.tie_embeddings]:
+        wanted[table] = (source if table == SOURCE else target, d_model)
+    wanted[OUTPUT_BIAS] = (target,)
     for weight, shape in wanted.items():
         tensor = checkpoint.tensors.get(weight)
         if tensor is None:
@@ -124,27 +127,3 @@ def check_tensors(checkpoint: Checkpoint) -> None:
                 f"the tensor {names[weight]} has the shape {tensor.shape}, but the configuration "
                 f"makes it {shape}, inputs before outputs"
             )
-
-
-def check_finite(tensor: np.ndarray, name: str) -> None:
-    """Raise FloatingPointError if a value is not finite in float32."""
-    lowest, highest = float(tensor.min()), float(tensor.max())  # NaN if any value is NaN
-    if not -LARGEST <= lowest <= highest <= LARGEST:
-        raise FloatingPointError(
-            f"the tensor {name} contains a value that is not finite in float32"
-        )
-
-
-def table_shapes(checkpoint: Checkpoint) -> dict[TokenTable, tuple[int, ...]]:
-    """Return the foreign shapes of the model's tables: (rows, d_model), of the bias (rows,)."""
-    sizes = {
-        "source": checkpoint.source.order.foreign_size,
-        "target": checkpoint.target.order.foreign_size,
-        "output": checkpoint.target.order.foreign_size,
-    }
-    d_model = checkpoint.model.d_model
-    tables = TABLES[checkpoint.model.tie_embeddings]
-    shapes: dict[TokenTable, tuple[int, ...]] = {
-        table: (sizes[table.name], d_model) for table in tables
-    }
-    return shapes | {OUTPUT_BIAS: (sizes["output"],)}

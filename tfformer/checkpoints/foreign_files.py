@@ -241,7 +241,12 @@ def fetch_model(name: str, revision: str | None = None) -> Path:
         disable_progress_bars()
     with _one_line_errors(name, revision):
         folder = Path(snapshot_download(name, revision=revision, allow_patterns=WITHOUT_WEIGHTS))
-        _check_kind(name, folder)
+        kind = optional_object(folder / "config.json").get("model_type", "marian")
+        if kind not in KINDS:
+            raise ValueError(
+                f"{name} has the model_type {kind!r}; supported are {' and '.join(KINDS)} (M2M100 "
+                "and NLLB), and Marian's .npz and .bin files"
+            )
         for patterns in WEIGHTS:
             snapshot_download(name, revision=revision, allow_patterns=patterns)
             if any(file for pattern in patterns for file in folder.glob(pattern)):
@@ -250,15 +255,6 @@ def fetch_model(name: str, revision: str | None = None) -> Path:
         f"{name} has no weights that can be imported; supported files are .safetensors, .bin and "
         ".npz"
     )
-
-
-def _check_kind(name: str, folder: Path) -> None:
-    kind = optional_object(folder / "config.json").get("model_type", "marian")
-    if kind not in KINDS:
-        raise ValueError(
-            f"{name} has the model_type {kind!r}; supported are {' and '.join(KINDS)} (M2M100 and "
-            "NLLB), and Marian's .npz and .bin files"
-        )
 
 
 @contextmanager

@@ -64,7 +64,10 @@ def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
         tensors = with_sines_first(tensors)
     if OUTPUT_BIAS not in tensors:
         tensors[OUTPUT_BIAS] = np.zeros(len(target.order.rows), np.float32)
-    _set_bias_of_padding(tensors[OUTPUT_BIAS], record, target.order)
+    if record:  # this package's own bias prevents padding and start from being generated
+        pad_row = target.order.rows[PAD_ID]
+        ids = [here for here in (PAD_ID, START_ID) if target.order.rows[here] == pad_row]
+        tensors[OUTPUT_BIAS][ids] = record.get("pad_bias") or 0.0
     for weight, tensor in tensors.items():
         if isinstance(weight, TokenTable):
             order = source.order if weight == SOURCE else target.order
@@ -138,17 +141,6 @@ def _with_start(vocabulary: Vocabulary, token: str) -> Vocabulary:
     rows = list(vocabulary.order.rows)
     rows[START_ID] = len(vocabulary.pieces)
     return _vocabulary([*vocabulary.pieces, token], rows, vocabulary.model)
-
-
-def _set_bias_of_padding(bias: np.ndarray, record: dict[str, Any], order: RowOrder) -> None:
-    """Restore the checkpoint's bias for padding, and for the start token if it is padding.
-
-    This package's own bias prevents them from being generated.
-    """
-    if record:
-        pad = order.rows[PAD_ID]
-        ids = [here for here in (PAD_ID, START_ID) if order.rows[here] == pad]
-        bias[ids] = record.get("pad_bias") or 0.0
 
 
 def _in_first_dtype(

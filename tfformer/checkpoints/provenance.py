@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,24 +65,18 @@ def origin_of(folder: Path, origin: Path) -> dict[str, Any]:
 
     `origin` is the path that the user gave: the folder, or its zip.
     """
+    origin = origin.resolve()
+    name = origin.name
+    # huggingface_hub's cache: models--Helsinki-NLP--opus-mt-en-de/snapshots/COMMIT
+    if origin.parent.name == "snapshots" and origin.parents[1].name.startswith("models--"):
+        model = origin.parents[1].name.removeprefix("models--").replace("--", "/")
+        name = f"{model}@{origin.name}"
     files = sorted(path for path in folder.iterdir() if path.is_file())
     return {
-        "origin": _model_name(origin.resolve()),
+        "origin": name,
         "licence": licence(folder),
         "files": {path.name: file_digest(path) for path in files},
     }
-
-
-def _model_name(origin: Path) -> str:
-    """Return the name of a folder or zip.
-
-    The cache of huggingface_hub has a folder for each commit of a model, such as
-    models--Helsinki-NLP--opus-mt-en-de/snapshots/COMMIT.
-    """
-    model = origin.parents[1].name if origin.parent.name == "snapshots" else ""
-    if not model.startswith("models--"):
-        return origin.name
-    return f"{model.removeprefix('models--').replace('--', '/')}@{origin.name}"
 
 
 def licence(folder: Path) -> str:
@@ -128,36 +122,30 @@ def check_stated_digests(folder: Path) -> None:
     Digests come from the notes that `huggingface_hub` leaves in a folder, and from its cache,
     where a file is a link to blobs/DIGEST.
     """
-    for file, digest, remedy in _stated_digests(folder):
-        if digest != _digest(file, len(digest)):
-            raise ValueError(
-                f"{file} is damaged or changed: its digest is not {digest[:12]}..., which "
-                f"came with it; {remedy}"
-            )
-
-
-def _stated_digests(folder: Path) -> Iterator[tuple[Path, str, str]]:
-    """Yield files with their digests and the remedy for a file that was changed."""
     for path in sorted(folder.iterdir()):
         blob = path.resolve()
-        is_cached = path.is_symlink() and blob.is_file() and blob.parent.name == "blobs"
-        if is_cached and STATED.fullmatch(blob.name):
-            yield (
-                path,
-                blob.name,
-                f"delete {blob} to download it again, or put a file in place of the link",
-            )
+        if path.is_symlink() and blob.is_file() and blob.parent.name == "blobs":
+            remedy = f"delete {blob} to download it again, or put a file in place of the link"
+            _check_digest(path, blob.name, remedy)
     for note in sorted((folder / DOWNLOADS).glob(f"*{NOTE}")):
         file = folder / note.name.removesuffix(NOTE)
         lines = note.read_text(encoding="utf-8", errors="replace").splitlines()
-        if file.is_file() and len(lines) > 1 and STATED.fullmatch(lines[1]):
-            yield file, lines[1], f"download it again, or remove {note}"
+        if file.is_file() and len(lines) > 1:
+            _check_digest(file, lines[1], f"download it again, or remove {note}")
 
 
-def _digest(file: Path, digits: int) -> str:
-    """Return the SHA-256 of a file, or with 40 digits Git's SHA-1, of the file behind a head."""
-    if digits == 64:
-        return file_digest(file)
-    content = file.read_bytes()
-    head = b"blob %d\0" % len(content)
-    return hashlib.sha1(head + content, usedforsecurity=False).hexdigest()
+def _check_digest(file: Path, digest: str, remedy: str) -> None:
+    """Compare a file with its SHA-256, or with 40 digits Git's SHA-1, of the file behind a head."""
+    if not STATED.fullmatch(digest):
+        return
+    if len(digest) == 64:
+        actual = file_digest(file)
+    else:
+        content = file.read_bytes()
+        head = b"blob %d\0" % len(content)
+        actual = hashlib.sha1(head + content, usedforsecurity=False).hexdigest()
+    if actual != digest:
+        raise ValueError(
+            f"{file} is damaged or changed: its digest is not {digest[:12]}..., which came with "
+            f"it; {remedy}"
+        )

@@ -13,9 +13,8 @@ from typing import Any
 import h5py
 import numpy as np
 
-from tfformer.checkpoints.foreign_checkpoint import Checkpoint, Rewrites, Vocabulary, check_finite
+from tfformer.checkpoints.foreign_checkpoint import Checkpoint, Rewrites, Vocabulary
 from tfformer.checkpoints.provenance import write_record
-from tfformer.checkpoints.tensor_files import release
 from tfformer.checkpoints.weight_names import (
     OUTPUT_BIAS,
     SOURCE,
@@ -25,12 +24,14 @@ from tfformer.checkpoints.weight_names import (
     weight_path,
 )
 from tfformer.config import Config, ModelConfig
+from tfformer.data.encoding import release
 from tfformer.data.imported_tokenizers import PieceTokenizer
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run, Tokenizers, new_model
 from tfformer.special_ids import PAD_ID, START_ID
 from tfformer.storage.whole_files import temporary_folder
 
+LARGEST = float(np.finfo(np.float32).max)
 NEVER = -1e4  # a logit with probability exactly 0 in float32 that bfloat16 can represent
 
 
@@ -82,7 +83,11 @@ def _tokenizer(vocabulary: Vocabulary, rewrites: Rewrites) -> PieceTokenizer:
 
 def _in_our_order(checkpoint: Checkpoint, weight: WeightName) -> np.ndarray:
     tensor = checkpoint.tensors.pop(weight)  # frees its memory once it is written
-    check_finite(tensor, checkpoint.names[weight])
+    lowest, highest = float(tensor.min()), float(tensor.max())  # NaN if any value is NaN
+    if not -LARGEST <= lowest <= highest <= LARGEST:
+        raise FloatingPointError(
+            f"the tensor {checkpoint.names[weight]} contains a value that is not finite in float32"
+        )
     release(tensor)
     if not isinstance(weight, TokenTable):
         return tensor.astype(np.float32)
@@ -147,13 +152,12 @@ class StreamedWeights:
                 if isinstance(item, h5py.Group):
                     file.create_group(name).attrs.update(item.attrs)
                 else:
-                    file[name] = self._array(contents[int(item[(0,) * item.ndim])])
+                    weights = contents[int(item[(0,) * item.ndim])]
+                    tensors = [self._tensor_of(weight) for weight in weights]
+                    is_joined = len(tensors) > 1  # otherwise, a copy would double a table's memory
+                    file[name] = np.concatenate(tensors, axis=-1) if is_joined else tensors[0]
 
             names.visititems(write)
-
-    def _array(self, weights: tuple[WeightName, ...]) -> np.ndarray:
-        tensors = [self._tensor_of(weight) for weight in weights]
-        return tensors[0] if len(tensors) == 1 else np.concatenate(tensors, axis=-1)
 
 
 class _NamedBytes(BytesIO):

@@ -10,7 +10,6 @@ layout (torch/serialization.py) is a zip file since torch 1.6, and a chain of pi
 
 import io
 import math
-import mmap
 import pickle
 import struct
 import zipfile
@@ -43,12 +42,6 @@ def mapped(
     if 0 in shape:
         return np.zeros(shape, dtype)
     return np.memmap(path, dtype, "r", offset=offset, shape=shape)
-
-
-def release(array: np.ndarray) -> None:
-    """Release the pages of a mapped array; a later use reads them again."""
-    if isinstance(array.base, mmap.mmap):
-        array.base.madvise(mmap.MADV_DONTNEED)
 
 
 def read_safetensors(path: Path) -> dict[str, np.ndarray]:
@@ -126,14 +119,10 @@ def _rebuilt(storage: object, offset: int, shape: Any, strides: Any, *_: object)
     return _Tensor(storage, offset, tuple(shape), tuple(strides))
 
 
-def _parameter(tensor: object, *_: object) -> object:
-    return tensor
-
-
 KNOWN: dict[tuple[str, str], Any] = {
     ("collections", "OrderedDict"): _State,
     ("torch._utils", "_rebuild_tensor_v2"): _rebuilt,
-    ("torch._utils", "_rebuild_parameter"): _parameter,
+    ("torch._utils", "_rebuild_parameter"): lambda tensor, *_: tensor,
     **{("torch", name): dtype for name, dtype in STORAGES.items()},
 }
 

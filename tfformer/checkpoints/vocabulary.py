@@ -14,7 +14,7 @@ import numpy as np
 import yaml
 
 from tfformer.checkpoints.foreign_files import read_object
-from tfformer.checkpoints.tensor_files import release
+from tfformer.data.encoding import release
 from tfformer.data.tokenizers import parse_sentencepiece
 from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 

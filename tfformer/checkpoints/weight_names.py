@@ -16,6 +16,7 @@ from tfformer.config import ModelConfig
 if TYPE_CHECKING:
     import keras
 
+    from tfformer.model.stacks import Encoder
     from tfformer.model.transformer import Transformer
 
 
@@ -52,21 +53,15 @@ DECODER_BLOCKS = {  # the kind of decoder -> its blocks
     "attention": ("self_attention", "cross_attention", "feed_forward"),
     "ssru": ("recurrence", "cross_attention", "feed_forward"),
 }
-PROJECTIONS = {
+PROJECTIONS = {  # of a block; all have a kernel, and all but the candidate have a bias
     "self_attention": ("query", "key", "value", "output"),
     "recurrence": ("candidate", "forget"),
     "cross_attention": ("query", "key", "value", "output"),
     "feed_forward": ("inner", "outer"),
 }
-DENSE_LAYERS = {  # projections -> the layer of this package that concatenates them
-    ("query",): "query",
-    ("key", "value"): "key_value",
-    ("output",): "output_projection",
-    ("candidate",): "candidate",
-    ("forget",): "forget",
-    ("inner",): "inner",
-    ("outer",): "outer",
-}
+# Names of the layers and variables in this package, where they differ
+LAYERS = {"key": "key_value", "output": "output_projection"}
+NORM_VARIABLES = {"scale": "gamma", "bias": "beta"}
 
 WeightName = Slot | TokenTable
 
@@ -78,36 +73,26 @@ def weight_path(weight: WeightName) -> str:
 
 def shapes(config: ModelConfig) -> dict[Slot, tuple[int, ...]]:
     """Return every slot of an encoder-decoder's layers with its shape."""
-    return {
-        slot: _shape(config, slot)
-        for stack in ("encoder", "decoder")
-        for slot in _slots(config, stack)
-    }
-
-
-def _slots(config: ModelConfig, stack: str) -> Iterator[Slot]:
     decoder_layers = config.num_decoder_layers or config.num_layers
-    for layer in range(config.num_layers if stack == "encoder" else decoder_layers):
-        for block in _blocks(stack, config.decoder):
+    slots = [
+        *_slots("encoder", config.num_layers, ENCODER_BLOCKS, config.norm),
+        *_slots("decoder", decoder_layers, DECODER_BLOCKS[config.decoder], config.norm),
+    ]
+    return {slot: _shape(config, slot) for slot in slots}
+
+
+def _slots(stack: str, layers: int, blocks: tuple[str, ...], norm: str) -> Iterator[Slot]:
+    for layer in range(layers):
+        for block in blocks:
             for projection in PROJECTIONS[block]:
-                for kind in _kinds(projection):
-                    yield Slot(stack, layer, block, projection, kind)
-            yield from _norm_slots(stack, layer, block)
-    if config.norm != "post":
-        yield from _norm_slots(stack, None, "final")
-
-
-def _blocks(stack: str, decoder: str) -> tuple[str, ...]:
-    return ENCODER_BLOCKS if stack == "encoder" else DECODER_BLOCKS[decoder]
-
-
-def _kinds(projection: str) -> tuple[str, ...]:
-    return ("kernel",) if projection == "candidate" else ("kernel", "bias")
-
-
-def _norm_slots(stack: str, layer: int | None, block: str) -> tuple[Slot, Slot]:
-    norm = Slot(stack, layer, block, "norm", "scale")
-    return norm, norm._replace(kind="bias")
+                yield Slot(stack, layer, block, projection, "kernel")
+                if projection != "candidate":
+                    yield Slot(stack, layer, block, projection, "bias")
+            for kind in NORM_VARIABLES:
+                yield Slot(stack, layer, block, "norm", kind)
+    if norm != "post":
+        for kind in NORM_VARIABLES:
+            yield Slot(stack, None, "final", "norm", kind)
 
 
 def _shape(config: ModelConfig, slot: Slot) -> tuple[int, ...]:
@@ -136,33 +121,26 @@ def variables(model: Transformer) -> Iterator[tuple[keras.Variable, tuple[Weight
         yield embeddings[table].embeddings, (table,)
     if model.output_bias is not None:
         yield model.output_bias, (OUTPUT_BIAS,)
-    for name, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
-        for number, layer in enumerate(stack.layers):
-            yield from _layer_variables(name, number, layer, _blocks(name, model.decoder_kind))
-        if stack.normalization:
-            yield from _norm_variables(stack.normalization, name, None, "final")
+    for name, stack, blocks in (
+        ("encoder", model.encoder, ENCODER_BLOCKS),
+        ("decoder", model.decoder, DECODER_BLOCKS[model.decoder_kind]),
+    ):
+        for slot in _slots(name, len(stack.layers), blocks, model.norm):
+            if slot.projection == "key":
+                yield _variable(stack, slot), (slot, slot._replace(projection="value"))
+            elif slot.projection != "value":
+                yield _variable(stack, slot), (slot,)
 
 
-def _layer_variables(
-    stack: str, number: int, layer: keras.layers.Layer, blocks: tuple[str, ...]
-) -> Iterator[tuple[keras.Variable, tuple[WeightName, ...]]]:
-    for block in blocks:
-        sublayer = getattr(layer, block)
-        for projections, name in DENSE_LAYERS.items():
-            if projections[0] in PROJECTIONS[block]:
-                for kind in _kinds(projections[0]):
-                    variable = getattr(getattr(sublayer, name), kind)
-                    yield variable, tuple(Slot(stack, number, block, p, kind) for p in projections)
-        residual = getattr(layer, f"{block}_residual")
-        yield from _norm_variables(residual.normalization, stack, number, block)
-
-
-def _norm_variables(
-    norm: keras.layers.Layer, stack: str, layer: int | None, block: str
-) -> Iterator[tuple[keras.Variable, tuple[WeightName, ...]]]:
-    scale, bias = _norm_slots(stack, layer, block)
-    yield norm.gamma, (scale,)
-    yield norm.beta, (bias,)
+def _variable(stack: Encoder, slot: Slot) -> keras.Variable:
+    if slot.layer is None:
+        return getattr(stack.normalization, NORM_VARIABLES[slot.kind])
+    layer = stack.layers[slot.layer]
+    if slot.projection == "norm":
+        residual = getattr(layer, f"{slot.block}_residual")
+        return getattr(residual.normalization, NORM_VARIABLES[slot.kind])
+    dense = getattr(getattr(layer, slot.block), LAYERS.get(slot.projection, slot.projection))
+    return getattr(dense, slot.kind)
 
 
 def take(model: Transformer) -> dict[WeightName, np.ndarray]:

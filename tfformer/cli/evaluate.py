@@ -19,13 +19,12 @@ from tfformer.storage.artifact_folders import exported_version, is_run
 from tfformer.storage.whole_files import write_text
 
 if TYPE_CHECKING:
+    from tfformer.engines import Engine
     from tfformer.explain.comparison import Comparison
-    from tfformer.inference.translator import Translator
     from tfformer.run_directory import Run
 
 SUFFIXES = (".html", ".json")  # of the file that `compare` writes
 PRINTED = 5  # sentences that `compare` prints
-PORTION = 128  # sentences that an export translates before the progress is shown
 
 SCORE_HELP = """\b
 Each line has three columns, separated by tabs:
@@ -86,14 +85,14 @@ def evaluate(
 
 
 def _evaluate_translation(run: Run, source: str, references: Sequence[str]) -> dict[str, Any]:
+    from tfformer.engines.keras import KerasEngine
     from tfformer.inference.evaluation import bleu_tokenizer, check_bleu, scores
-    from tfformer.inference.translator import Translator
 
     check_bleu(run.config)
     sources, texts = _aligned_texts(source, references)
-    translator = Translator.of(run)
+    engine = KerasEngine(run)
     start = time.monotonic()
-    hypotheses = _translations(translator, sources)
+    hypotheses = _translations(engine, sources)
     seconds = round(time.monotonic() - start, 2)
     measured = scores(hypotheses, *texts, tokenize=bleu_tokenizer(run.config))
     return {**measured, "sentences": len(sources), "seconds": seconds}
@@ -107,12 +106,10 @@ def _aligned_texts(source: str, others: Sequence[str]) -> tuple[list[str], list[
     return [text for text, _ in pairs[0]], [[text for _, text in aligned] for aligned in pairs]
 
 
-def _translations(translator: Translator, sources: Sequence[str]) -> list[str]:
-    from tfformer.inference.streaming import translate_stream
-
+def _translations(engine: Engine, sources: Sequence[str]) -> list[str]:
     with Progress() as progress:
-        chunks = translate_stream(translator, sources, advance=progress.advance)
-        return [best[0].text for chunk in chunks for best in chunk.n_best]
+        chunks = engine.stream(sources, engine.beam_size, progress.advance)
+        return [best.text for n_best in chunks for best, *_ in n_best]
 
 
 def _evaluate_language_model(run: Run, source: str) -> dict[str, Any]:
@@ -194,18 +191,15 @@ def _translated(model: str, sources: Sequence[str]) -> tuple[list[str], str]:
 
     if is_run(model):
         load_tensorflow()
-        from tfformer.inference.translator import Translator
+        from tfformer.engines.keras import KerasEngine
         from tfformer.run_directory import Run
 
         opened = Run.open(model)
         check_bleu(opened.config)
-        return _translations(Translator.of(opened), sources), bleu_tokenizer(opened.config)
+        return _translations(KerasEngine(opened), sources), bleu_tokenizer(opened.config)
     find_artifact(model)  # refuses an export that cannot translate text
-    with open_engine(model) as engine, Progress() as progress:
-        translations = []
-        for n_best in engine.stream(sources, engine.beam_size, PORTION):
-            translations += [best[0].text for best in n_best]
-            progress.advance(len(n_best))
+    with open_engine(model) as engine:
+        translations = _translations(engine, sources)
         data = {"languages": list(engine.languages)} if engine.languages else {}
         return translations, bleu_tokenizer(Config.from_dict({"data": data}))
 
@@ -260,7 +254,6 @@ def score(run: str, source: str, target: str, languages: tuple[str | None, str |
     """Print the log-probability of given translations."""
     load_tensorflow()
     from tfformer.data.sources import read_aligned
-    from tfformer.inference.streaming import score_stream
     from tfformer.inference.translator import Translator
 
     translator = Translator.load(run, *languages)
@@ -268,7 +261,7 @@ def score(run: str, source: str, target: str, languages: tuple[str | None, str |
     tokens = 0
     log_prob = 0.0
     with Progress(sys.stdout) as progress:
-        for score in score_stream(translator, read_aligned(source, target), progress.advance):
+        for score in translator.score_stream(read_aligned(source, target), progress.advance):
             count = len(score.tokens)
             print(f"{score.log_prob:.4f}\t{count}\t{score.perplexity:.4f}")
             pairs += 1

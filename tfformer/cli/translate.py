@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import itertools
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,14 +40,11 @@ from tfformer.storage.artifact_folders import exported_version, is_run, run_fold
 if TYPE_CHECKING:
     from tfformer.corpora.parts import Counts, Part
     from tfformer.engines import Artifact, Engine
-    from tfformer.inference import Translation
-    from tfformer.inference.translator import Translator
     from tfformer.text import TextTranslator
 
 LINES_ONLY = ("n_best", "scores", "alignments")  # options
 
 Advance = Callable[[int], None]  # called with the number of lines done since the last call
-LineStream = Callable[[Iterable[str], Advance], Iterator[list[str]]]  # lines of output, in chunks
 
 
 class Options(NamedTuple):
@@ -181,7 +179,7 @@ def _refuse(names: Sequence[str], reason: str) -> None:
 
 def _translate_lines(options: Options, is_typed: bool) -> None:
     with (
-        _line_stream(options, is_typed) as stream,
+        _opened(options, is_typed) as engine,
         output_file(options.output) as output,
         Progress(output) as progress,
     ):
@@ -191,71 +189,44 @@ def _translate_lines(options: Options, is_typed: bool) -> None:
                 file=sys.stderr,
             )
             for line in typed_lines():
-                for lines in stream([line], progress.advance):
+                for lines in _translated_lines(engine, options, [line], progress.advance):
                     output.writelines(lines)
                 output.flush()
         else:
-            for lines in stream(input_lines(options.input), progress.advance):
+            lines_read = input_lines(options.input)
+            for lines in _translated_lines(engine, options, lines_read, progress.advance):
                 output.writelines(lines)
 
 
-@contextmanager
-def _line_stream(options: Options, is_typed: bool) -> Iterator[LineStream]:
-    """Yield a function that translates lines with the run or the export."""
-    if is_run(options.run):
-        yield functools.partial(_lines_of_run, _loaded(options, is_typed), options)
-    else:
-        with _opened(options, is_typed) as engine:
-            yield functools.partial(_lines_of_export, engine, options)
-
-
-def _lines_of_run(
-    translator: Translator, options: Options, sentences: Iterable[str], advance: Advance
-) -> Iterator[list[str]]:
-    from tfformer.explain.alignment import alignments, pharaoh
-    from tfformer.inference.streaming import translate_stream
-
-    beam_size = _beam_size(options, translator.decoding.beam_size)
-    chunks = translate_stream(translator, sentences, beam_size, options.length_penalty, advance)
-    for chunk in chunks:
-        hypotheses = _hypotheses(chunk.n_best, options.n_best)
-        columns = _columns(hypotheses, options)
-        if options.alignments:
-            count = options.n_best
-            repeated = [number for number in range(len(chunk.sources)) for _ in range(count)]
-            targets = translator.encode_targets([text for text, _ in hypotheses])
-            aligned = alignments(translator, chunk.sources.take(repeated), targets)
-            columns.append(list(map(pharaoh, aligned)))
-        yield _joined(columns)
-
-
-def _lines_of_export(
+def _translated_lines(
     engine: Engine, options: Options, sentences: Iterable[str], advance: Advance
 ) -> Iterator[list[str]]:
-    beam_size = _beam_size(options, engine.beam_size)
-    for n_best in engine.stream(sentences, beam_size):
-        advance(len(n_best))
-        yield _joined(_columns(_hypotheses(n_best, options.n_best), options))
-
-
-def _beam_size(options: Options, default: int) -> int:
-    """Return the beam size, raised to `--n-best` if necessary."""
-    return max(options.beam_size or default, options.n_best)
-
-
-def _hypotheses(n_best: list[list[Translation]], count: int) -> list[tuple[str, float]]:
-    """Return `count` translations of each sentence, blank if it has fewer."""
+    """Yield the lines of output in chunks, always `options.n_best` lines per sentence."""
+    count = options.n_best
     blank = [("", 0.0)] * count
-    return [pair for best in n_best for pair in [*best, *blank][:count]]
+    beam_size = max(options.beam_size or engine.beam_size, count)
+    sentences, sources = itertools.tee(sentences)
+    for n_best in engine.stream(sentences, beam_size, advance):
+        chunk = list(itertools.islice(sources, len(n_best)))
+        hypotheses = [pair for best in n_best for pair in [*best, *blank][:count]]
+        texts = [text for text, _ in hypotheses]
+        columns = [texts]
+        if options.scores:
+            columns.insert(0, [f"{score:.4f}" for _, score in hypotheses])
+        if options.alignments:
+            repeated = [source for source in chunk for _ in range(count)]
+            columns.append(_alignments(engine, repeated, texts))
+        yield ["\t".join(line) + "\n" for line in zip(*columns, strict=True)]
 
 
-def _columns(hypotheses: list[tuple[str, float]], options: Options) -> list[list[str]]:
-    texts = [text for text, _ in hypotheses]
-    return [[f"{score:.4f}" for _, score in hypotheses], texts] if options.scores else [texts]
+def _alignments(engine: Engine, sources: list[str], translations: list[str]) -> list[str]:
+    from tfformer.engines.keras import KerasEngine
+    from tfformer.explain.alignment import alignments, pharaoh
 
-
-def _joined(columns: list[list[str]]) -> list[str]:
-    return ["\t".join(line) + "\n" for line in zip(*columns, strict=True)]
+    assert isinstance(engine, KerasEngine)
+    translator = engine.translator
+    encoded, targets = translator.encode(sources), translator.encode_targets(translations)
+    return [pharaoh(one) for one in alignments(translator, encoded, targets)]
 
 
 # --- Whole texts --------------------------------------------------------------------------------
@@ -289,16 +260,19 @@ def _text_translator(
     options: Options, keep: Sequence[str], is_typed: bool
 ) -> Iterator[TextTranslator]:
     """Yield a translator of whole texts that uses the run (with alignments) or the export."""
-    if is_run(options.run):
-        translator = _loaded(options, is_typed)
-        from tfformer.explain.alignment import nearest_targets
+    with _opened(options, is_typed) as engine:
+        if is_run(options.run):
+            from tfformer.engines.keras import KerasEngine
+            from tfformer.explain.alignment import nearest_targets
 
-        align = functools.partial(nearest_targets, translator)
-        yield translator.text_translator(options.beam_size, options.length_penalty, align, keep)
-    else:
-        from tfformer.text import TextTranslator
+            assert isinstance(engine, KerasEngine)
+            align = functools.partial(nearest_targets, engine.translator)
+            yield engine.translator.text_translator(
+                options.beam_size, options.length_penalty, align, keep
+            )
+        else:
+            from tfformer.text import TextTranslator
 
-        with _opened(options, is_typed) as engine:
             source, target = engine.languages or ("en", None)
             yield TextTranslator(
                 functools.partial(engine.translate, beam_size=options.beam_size),
@@ -311,31 +285,24 @@ def _text_translator(
             )
 
 
-def _loaded(options: Options, is_typed: bool) -> Translator:
-    """Return the translator of a run; at a prompt, say that it is being loaded."""
-    with _loading(options, is_typed):
-        load_tensorflow()
-        from tfformer.inference.translator import Translator
-
-        return Translator.load(options.run, *options.languages)
-
-
 def _opened(options: Options, is_typed: bool) -> Engine:
-    """Return the engine of an export; at a prompt, say that it is being loaded."""
-    with _loading(options, is_typed):
-        from tfformer.engines import find_artifact, open_engine
-
-        find_artifact(options.run)  # refuses an export that cannot translate text
-        return open_engine(options.run)
-
-
-@contextmanager
-def _loading(options: Options, is_typed: bool) -> Iterator[None]:
-    """At a prompt, print that the model is loading; on a terminal, also print the device."""
+    """Open the run or the export; at a prompt, say so, and on a terminal, print the device."""
     with Steps(sys.stderr if is_typed else None)(f"loading {options.run}"):
-        yield
+        if is_run(options.run):
+            load_tensorflow()
+            from tfformer.engines.keras import KerasEngine
+            from tfformer.run_directory import Run
+
+            run = Run.open(options.run).with_languages(*options.languages)
+            engine: Engine = KerasEngine(run, length_penalty=options.length_penalty)
+        else:
+            from tfformer.engines import find_artifact, open_engine
+
+            find_artifact(options.run)  # refuses an export that cannot translate text
+            engine = open_engine(options.run)
     if sys.stderr.isatty():
         print(f"translating on {device_line()}", file=sys.stderr)
+    return engine
 
 
 # --- A corpus -----------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ class IdRows:
         for start in range(0, len(rows), BLOCK):
             block = rows[start : start + BLOCK]
             lengths[start : start + BLOCK] = self.offsets[block + 1] - self.offsets[block]
-        _release(self.offsets)
+        release(self.offsets)
         return lengths
 
     def padded(self, rows: Sequence[int] | np.ndarray) -> np.ndarray:
@@ -93,7 +93,7 @@ class IdRows:
     def take(self, indices: np.ndarray) -> np.ndarray:
         """Return the elements of `ids` at these indices."""
         taken = self.ids[indices]
-        _release(self.ids)
+        release(self.ids)
         return taken
 
     def counts_after_first(self, size: int) -> np.ndarray:
@@ -104,7 +104,7 @@ class IdRows:
         for start in range(0, len(self), BLOCK):
             firsts = self.offsets[start : min(start + BLOCK, len(self))]
             counts -= np.bincount(self.ids[firsts], minlength=size)
-        _release(self.ids)
+        release(self.ids)
         return counts
 
     def update(self, digest: hashlib._Hash) -> None:
@@ -112,11 +112,11 @@ class IdRows:
         for array, dtype in ((self.ids, np.int32), (self.offsets, np.int64)):
             for start in range(0, len(array), BLOCK):
                 digest.update(np.ascontiguousarray(array[start : start + BLOCK], dtype).data)
-                _release(array)
+                release(array)
 
 
-def _release(array: np.ndarray) -> None:
-    """Release the pages of a memory-mapped array; they stay in the system's page cache."""
+def release(array: np.ndarray) -> None:
+    """Release the pages of a memory-mapped array; a later use reads them again."""
     if isinstance(array.base, mmap.mmap):
         array.base.madvise(mmap.MADV_DONTNEED)
 
@@ -174,12 +174,14 @@ def encode_truncated(
     return EncodedSentences([ids[:max_tokens] for ids in rows], is_truncated, max_tokens)
 
 
-def truncation_report(truncated: int, sentences: int, max_tokens: int) -> str:
-    """Report in one line how many sentences were truncated."""
-    return (
-        f"{truncated} of {sentences} sentences had more than {max_tokens} tokens, the model's "
-        "limit, and were truncated"
-    )
+def warn_if_truncated(truncated: int, sentences: int, max_tokens: int, stacklevel: int) -> None:
+    """Warn if sentences were truncated; `stacklevel` counts from the caller."""
+    if truncated:
+        warnings.warn(
+            f"{truncated} of {sentences} sentences had more than {max_tokens} tokens, the model's "
+            "limit, and were truncated",
+            stacklevel=stacklevel + 1,
+        )
 
 
 def check_pairs(sources: Sentences, targets: Sentences) -> None:
@@ -205,10 +207,8 @@ def warn_of_truncation(
         if not isinstance(sentences, EncodedSentences)
     ]
     truncated = sum(encoded_side.truncated for encoded_side in newly_encoded)
-    if truncated:
-        total = sum(len(encoded_side) for encoded_side in newly_encoded)
-        report = truncation_report(truncated, total, newly_encoded[0].max_tokens)
-        warnings.warn(report, stacklevel=stacklevel + 1)
+    total = sum(len(encoded_side) for encoded_side in newly_encoded)
+    warn_if_truncated(truncated, total, encoded[0].max_tokens, stacklevel + 1)
 
 
 # Text to train on

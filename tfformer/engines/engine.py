@@ -5,14 +5,13 @@ Shape letters: B sentences, N translations of each.
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tfformer.data.encoding import in_batches, truncation_report
+from tfformer.data.encoding import in_batches, warn_if_truncated
 from tfformer.data.tokenizers import Tokenizers
 from tfformer.inference import Translation
 
@@ -22,6 +21,7 @@ CHUNK = 1_000  # sentences in memory at a time
 NO_LIMIT = 2**31  # tokens, if an artifact states no limit
 NO_TRANSLATION = -1e9  # the score of an empty slot in the beam
 
+Advance = Callable[[int], None]  # called with the number of sentences done since the last call
 Arrays = dict[str, np.ndarray]  # name of an input or output -> array; the first axis is the batch
 
 
@@ -70,6 +70,8 @@ class Engine(ABC):
         beam_size: Number of beams in the artifact's default search; 1 is greedy search.
         max_tokens: Maximum number of tokens, without the end token, that are translated; a longer
             sentence is truncated.
+        chunk: Number of sentences that `stream` holds in memory.
+        portion: Number of them that it translates at a time.
     """
 
     def __init__(self, manifest: Mapping[str, Any], tokenizers: Tokenizers | None) -> None:
@@ -79,6 +81,7 @@ class Engine(ABC):
         decoding = manifest.get("decoding") or {}
         self.beam_size: int = decoding.get("beam_size", 1)
         self.max_tokens: int = decoding.get("max_length", NO_LIMIT) - 1
+        self.chunk = self.portion = CHUNK
 
     @property
     def languages(self) -> Sequence[str]:
@@ -115,20 +118,30 @@ class Engine(ABC):
         return self._search(sentences, beam_size, beam_size)
 
     def stream(
-        self, sentences: Iterable[str], beam_size: int, size: int = CHUNK
+        self,
+        sentences: Iterable[str],
+        beam_size: int,
+        advance: Advance = lambda count: None,
     ) -> Iterator[list[list[Translation]]]:
-        """Yield `n_best` of a text of any length, `size` sentences at a time.
+        """Yield `n_best` of a text of any length, `chunk` sentences at a time.
 
-        One warning at the end counts the sentences that were truncated.
+        `advance` is called after each portion of sentences of similar length. One warning at the
+        end counts the sentences that were truncated.
         """
         total = truncated = 0
-        for chunk in in_batches(sentences, size):
-            lengths = self.count_tokens(chunk) if self.tokenizers else []
+        for chunk in in_batches(sentences, self.chunk):
+            lengths = self.count_tokens(chunk) if self.tokenizers else [0] * len(chunk)
             truncated += sum(length > self.max_tokens for length in lengths)
             total += len(chunk)
-            yield self.n_best(chunk, beam_size)
-        if truncated:
-            warnings.warn(truncation_report(truncated, total, self.max_tokens), stacklevel=1)
+            translations: list[list[Translation]] = [[] for _ in chunk]
+            order = sorted(range(len(chunk)), key=lengths.__getitem__)
+            for numbers in in_batches(order, self.portion):
+                n_best = self.n_best([chunk[number] for number in numbers], beam_size)
+                for number, best in zip(numbers, n_best, strict=True):
+                    translations[number] = best
+                advance(len(numbers))
+            yield translations
+        warn_if_truncated(truncated, total, self.max_tokens, stacklevel=1)
 
     def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> Arrays:
         """Run one of `signatures`, with the semantics of TensorFlow Serving's API.

@@ -1,25 +1,37 @@
 """The engine of a run directory: Keras with the run's best weights."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
-from tfformer.engines.engine import Engine
+from tfformer.engines.engine import CHUNK, Engine
 from tfformer.inference import Translation
 from tfformer.inference.translator import Translator
 from tfformer.run_directory import Run
+from tfformer.runtime.devices import has_gpu
+
+PORTION = 128  # sentences of similar length that are translated at a time
+GPU_CHUNK = 8_000  # sentences in memory and in a portion, of which a GPU gets full batches
 
 
 class KerasEngine(Engine):
     """A run of a translation model; `TF_NUM_INTRAOP_THREADS` sets the number of threads."""
 
-    def __init__(self, folder: str, threads: int | None = None) -> None:
-        run = Run.open(folder)
-        self.translator = Translator.of(run)
-        super().__init__({"languages": run.languages}, self.translator.tokenizers)
+    def __init__(
+        self,
+        run: str | Path | Run,
+        threads: int | None = None,
+        length_penalty: float | None = None,
+    ) -> None:
+        opened = run if isinstance(run, Run) else Run.open(run)
+        self.translator = Translator.of(opened)
+        super().__init__({"languages": opened.languages}, self.translator.tokenizers)
         self.beam_size = self.translator.decoding.beam_size
         self.max_tokens = self.translator.max_length - 1
+        self.chunk, self.portion = (GPU_CHUNK, GPU_CHUNK) if has_gpu() else (CHUNK, PORTION)
+        self._length_penalty = length_penalty
 
     def _search(
         self, sentences: Sequence[str], beam_size: int, count: int
     ) -> list[list[Translation]]:
         encoded = self.translator.encode(list(sentences))  # truncated without a warning
-        return self.translator.n_best(encoded, beam_size)
+        return self.translator.n_best(encoded, beam_size, self._length_penalty)

@@ -126,8 +126,13 @@ class IdSearch:
         batches = [[row] for row in rows] if self._is_static else [rows]
         results = [self._run(batch, signature) for batch in batches]
         longest = max(result.ids.shape[2] for result in results)  # a static file's lengths differ
-        ids = np.concatenate([_lengthened(result.ids, longest) for result in results])
-        return TranslatedIds(ids, np.concatenate([result.scores for result in results]))
+        ids = []
+        for result in results:
+            missing = longest - result.ids.shape[2]
+            ends = [(0, 0), (0, 0), (0, missing)]
+            ids.append(np.pad(result.ids, ends, constant_values=END_ID))
+        scores = np.concatenate([result.scores for result in results])
+        return TranslatedIds(np.concatenate(ids), scores)
 
     def _run(self, rows: Sequence[Sequence[int]], signature: str) -> TranslatedIds:
         lengths = np.array(list(map(len, rows)), np.int32)  # (B,)
@@ -155,9 +160,3 @@ class IdSearch:
         }
         width = min(width for width in names if width > most)
         return width, names[width]
-
-
-def _lengthened(ids: np.ndarray, length: int) -> np.ndarray:
-    """Pad ids (B, N, T) with end tokens to `length`."""
-    missing = length - ids.shape[2]
-    return np.pad(ids, [(0, 0), (0, 0), (0, missing)], constant_values=END_ID)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -34,7 +33,16 @@ class SavedModelEngine(Engine):
         self.signatures = read_signatures(folder / SAVED_MODEL)
         if is_foreign or GREEDY in self.signatures:
             import_text_operations()
-        self._model = _loaded(folder)
+        try:
+            if (folder / FINGERPRINT).exists():  # the loader would print a traceback and continue
+                tf.saved_model.experimental.read_fingerprint(path)
+            self._model = tf.saved_model.load(path)
+        except Exception as error:  # a damaged file makes TensorFlow raise errors of many classes
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            raise ValueError(
+                f"{folder} cannot be loaded ({lines[0]}); copy the whole exported folder again, "
+                "or export the run again"
+            ) from None
 
     def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> Arrays:
         """Run a signature; see `Engine.run`."""
@@ -56,10 +64,12 @@ class SavedModelEngine(Engine):
             pairs = zip(outputs["translation"], outputs["score"], strict=True)
             return [[_translation(text, score)] for text, score in pairs]
         outputs = self.run(BEAM, inputs)
-        return [
-            _filled(texts, scores)
-            for texts, scores in zip(outputs["translations"], outputs["scores"], strict=True)
-        ]
+        translations = []
+        for texts, scores in zip(outputs["translations"], outputs["scores"], strict=True):
+            pairs = zip(texts, scores, strict=True)
+            used = [(text, score) for text, score in pairs if score > NO_TRANSLATION / 2]
+            translations.append([_translation(text, score) for text, score in used])
+        return translations
 
 
 class Session:
@@ -113,26 +123,6 @@ def _specs(tensors: Mapping[str, meta_graph_pb2.TensorInfo]) -> dict[str, Spec]:
         sizes = [None if axis.size < 0 else axis.size for axis in tensor.tensor_shape.dim]
         specs[name] = Spec(tf.as_dtype(tensor.dtype).name, tuple(sizes))
     return specs
-
-
-def _loaded(folder: Path) -> Any:
-    """Return the restored model; a damaged file makes TensorFlow raise errors of many classes."""
-    try:
-        if (folder / FINGERPRINT).exists():  # the loader would print a traceback and continue
-            tf.saved_model.experimental.read_fingerprint(str(folder))
-        return tf.saved_model.load(str(folder))
-    except Exception as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise ValueError(
-            f"{folder} cannot be loaded ({lines[0]}); copy the whole exported folder again, "
-            "or export the run again"
-        ) from None
-
-
-def _filled(texts: np.ndarray, scores: np.ndarray) -> list[Translation]:
-    """Return the translations in the non-empty slots (N,) of a beam."""
-    pairs = zip(texts, scores, strict=True)
-    return [_translation(text, score) for text, score in pairs if score > NO_TRANSLATION / 2]
 
 
 def _translation(text: bytes, score: float) -> Translation:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tfformer.export.parity import Question
     from tfformer.inference.text_model import TextModel
     from tfformer.model.attention import MultiHeadAttention
-    from tfformer.model.layers import EncoderLayer
     from tfformer.model.stacks import Decoder, Encoder
     from tfformer.model.transformer import Transformer
     from tfformer.run_directory import Run, Tokenizers
@@ -157,21 +156,17 @@ def _set_stack(spec: Any, stack: Encoder | Decoder) -> None:
     if stack.normalization:
         _set_normalization(spec.layer_norm, stack.normalization)
     for layer_spec, layer in zip(spec.layer, stack.layers, strict=True):
-        _set_layer(layer_spec, layer)
-
-
-def _set_layer(spec: Any, layer: EncoderLayer) -> None:
-    attention = layer.self_attention
-    _set_linear(spec.self_attention.linear[0], attention.query, attention.key_value)
-    _set_attention(spec.self_attention, attention, layer.self_attention_residual)
-    if hasattr(layer, "cross_attention"):
-        attention = layer.cross_attention
-        _set_linear(spec.attention.linear[0], attention.query)
-        _set_linear(spec.attention.linear[1], attention.key_value)
-        _set_attention(spec.attention, attention, layer.cross_attention_residual)
-    _set_linear(spec.ffn.linear_0, layer.feed_forward.inner)
-    _set_linear(spec.ffn.linear_1, layer.feed_forward.outer)
-    _set_normalization(spec.ffn.layer_norm, layer.feed_forward_residual.normalization)
+        attention = layer.self_attention
+        _set_linear(layer_spec.self_attention.linear[0], attention.query, attention.key_value)
+        _set_attention(layer_spec.self_attention, attention, layer.self_attention_residual)
+        if hasattr(layer, "cross_attention"):
+            attention = layer.cross_attention
+            _set_linear(layer_spec.attention.linear[0], attention.query)
+            _set_linear(layer_spec.attention.linear[1], attention.key_value)
+            _set_attention(layer_spec.attention, attention, layer.cross_attention_residual)
+        _set_linear(layer_spec.ffn.linear_0, layer.feed_forward.inner)
+        _set_linear(layer_spec.ffn.linear_1, layer.feed_forward.outer)
+        _set_normalization(layer_spec.ffn.layer_norm, layer.feed_forward_residual.normalization)
 
 
 def _set_attention(spec: Any, attention: MultiHeadAttention, residual: Any) -> None:

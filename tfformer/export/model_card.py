@@ -13,6 +13,7 @@ from tfformer.checkpoints.provenance import imported_from
 from tfformer.inference.text_model import TextModel
 from tfformer.inference.translator import Translator
 from tfformer.run_directory import Run
+from tfformer.storage.artifact_folders import files_in
 from tfformer.storage.whole_files import file_digest
 
 LIBRARIES = (
@@ -76,32 +77,28 @@ def first_manifest(folder: Path, run: Run, model: TextModel) -> dict[str, Any]:
         tokenizers = {"tokenizer.model": both.source}
     for name, tokenizer in tokenizers.items():
         tokenizer.save(folder / name)
-    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    files = {path.relative_to(folder).as_posix(): path for path in paths}
     result = json.loads(run.result.read_text(encoding="utf-8"))
     measured = {name: value for name, value in result.items() if name.startswith("val_")}
     origin = imported_from(run)
+    examples = []  # for a page, if the run's training text is known to contain them
+    if isinstance(run.config.data.valid, str) and isinstance(model, Translator):
+        examples = right_examples(model, EXAMPLES.get(run.config.data.valid, {}))
+    versions = {"tfformer": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
+    for library in LIBRARIES:
+        with suppress(importlib.metadata.PackageNotFoundError):
+            versions[library] = importlib.metadata.version(library)
     return {
         "languages": run.languages,
         "licence": origin.get("imported", {}).get("licence", NO_LICENCE),
-        "examples": _examples(run, model),
+        "examples": examples,
         "decoding": {"max_length": model.max_length} | model.search_settings() | form,
         "tokenizers": {name: tokenizer.digest for name, tokenizer in tokenizers.items()},
         "parameters": model.model.count_params(),
         "run": {"digest": file_digest(run.weights), **measured},
-        "files": {name: path.stat().st_size for name, path in files.items()},
-        "digests": {name: file_digest(path) for name, path in files.items()},
-        "versions": _versions(),
+        **files_in(folder),
+        "versions": versions,
         **origin,
     }
-
-
-def _examples(run: Run, model: TextModel) -> list[str]:
-    """Return example sentences for a page, if the run's training text is known to contain them."""
-    valid = run.config.data.valid
-    if not isinstance(valid, str) or not isinstance(model, Translator):
-        return []
-    return right_examples(model, EXAMPLES.get(valid, {}))
 
 
 def right_examples(translator: Translator, known: Mapping[str, str]) -> list[str]:
@@ -109,14 +106,6 @@ def right_examples(translator: Translator, known: Mapping[str, str]) -> list[str
     translations = translator.translate(translator.encode(list(known)))
     pairs = zip(known.items(), translations, strict=True)
     return [source for (source, target), translation in pairs if translation == target]
-
-
-def _versions() -> dict[str, str]:
-    versions = {"tfformer": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
-    for library in LIBRARIES:
-        with suppress(importlib.metadata.PackageNotFoundError):
-            versions[library] = importlib.metadata.version(library)
-    return versions
 
 
 def model_card(manifest: Mapping[str, Any]) -> str:
@@ -132,8 +121,12 @@ def model_card(manifest: Mapping[str, Any]) -> str:
         f"- `{name}`: {_names(signature['inputs'])} -> {_names(signature['outputs'])}"
         for name, signature in manifest.get("signatures", {}).items()
     ]
+    languages = manifest["languages"]
+    title = f"Translation, {' to '.join(languages or ['one language', 'another'])}"
+    if "beam_size" not in manifest["decoding"]:
+        title = f"Language model, {languages[0]}" if languages else "Language model"
     return TEMPLATE.format(
-        title=_title(manifest),
+        title=title,
         parameters=manifest["parameters"],
         format=TITLES[manifest["format"]],
         weights=manifest["dtype"] if quantize == "none" else quantize,
@@ -146,13 +139,6 @@ def model_card(manifest: Mapping[str, Any]) -> str:
         checks="\n".join(_checks(manifest)),
         max_length=manifest["decoding"]["max_length"],
     )
-
-
-def _title(manifest: Mapping[str, Any]) -> str:
-    languages = manifest["languages"]
-    if "beam_size" not in manifest["decoding"]:
-        return f"Language model, {languages[0]}" if languages else "Language model"
-    return f"Translation, {' to '.join(languages or ['one language', 'another'])}"
 
 
 def _names(tensors: Mapping[str, Any]) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 SCORE_TOLERANCE = 1e-3  # relative, or in nats below 1; rounding alone causes about 1e-5
 SAMPLES = 32  # random sentences
+DIFFERENCE = "largest_score_difference"
 CHECKOUT = Path(__file__).parents[2]  # the folder of the package
 
 Scored = tuple[str, float]  # a text and its score in nats
@@ -56,7 +57,9 @@ def compare(folder: Path, questions: Sequence[Question]) -> dict[str, dict[str, 
         for question in questions:
             received = [text for _ in question.requests for text in question.read(next(outputs))]
             figures = compared(question, received)
-            measured[question.name] = _worse(figures, measured.get(question.name, figures))
+            before = measured.setdefault(question.name, figures)
+            before["identical"] = min(before["identical"], figures["identical"])
+            before[DIFFERENCE] = max(before[DIFFERENCE], figures[DIFFERENCE])
     return measured
 
 
@@ -104,29 +107,16 @@ def _refusal(reason: str) -> ValueError:
 
 def compared(question: Question, answers: Sequence[Scored]) -> dict[str, Any]:
     """Return the figures of `compare` for the answers to a question."""
-    pairs = zip(question.expected, answers, strict=True)
-    differences = [
-        _difference(score, measured) for (text, score), (other, measured) in pairs if text == other
-    ]
+    differences = []
+    for (text, score), (other, measured) in zip(question.expected, answers, strict=True):
+        if text == other:
+            difference = abs(score - measured) / max(1.0, abs(score))
+            differences.append(math.inf if math.isnan(difference) else difference)
     return {
         "beam_size": question.beam_size,
         "sentences": len(answers),
         "identical": len(differences),
-        "largest_score_difference": max(differences, default=0.0),
-    }
-
-
-def _difference(score: float, measured: float) -> float:
-    difference = abs(score - measured) / max(1.0, abs(score))
-    return math.inf if math.isnan(difference) else difference
-
-
-def _worse(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
-    difference = "largest_score_difference"
-    return {
-        **first,
-        "identical": min(first["identical"], second["identical"]),
-        difference: max(first[difference], second[difference]),
+        DIFFERENCE: max(differences, default=0.0),
     }
 
 
@@ -134,11 +124,11 @@ def check(parity: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise ValueError if a text differs, or a score differs by more than `SCORE_TOLERANCE`."""
     for name, measured in parity.items():
         is_same = measured["identical"] == measured["sentences"]
-        if not is_same or measured["largest_score_difference"] > SCORE_TOLERANCE:
+        if not is_same or measured[DIFFERENCE] > SCORE_TOLERANCE:
             raise ValueError(
                 f"{name} returned the run's translation for {measured['identical']} of "
                 f"{measured['sentences']} samples, and scores differ by up to "
-                f"{measured['largest_score_difference']:.2g}; the export is deleted"
+                f"{measured[DIFFERENCE]:.2g}; the export is deleted"
             )
 
 

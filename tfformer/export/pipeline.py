@@ -81,7 +81,19 @@ def write_version(
     with temporary_folder(Path(folder)) as version:
         artifact = version / chosen.subfolder
         artifact.mkdir(exist_ok=True)
-        _fill(artifact, opened, model, chosen, step)
+        with step(f"writing {chosen.title}"):
+            chosen.write(artifact, model)
+            manifest = first_manifest(artifact, opened, model) | chosen.description(artifact)
+            write_manifest(artifact, manifest)  # the engine needs it to open the artifact
+        samples = chosen.samples or random_samples(model)
+        with step(f"computing the run's own answers to {len(samples)} samples"):
+            questions = chosen.questions(model, samples)
+        with step("reading it back in another process"):
+            manifest["parity"] = parity.compare(artifact, questions)
+        chosen.check(manifest["parity"])
+        manifest |= chosen.measured(artifact, opened, model, step)
+        write_text(artifact / "README.md", model_card(manifest))
+        write_manifest(artifact, manifest)
         chosen.finish(version)
         return publish(version, Path(folder))
 
@@ -101,19 +113,3 @@ def _opened(run: str | Path, chosen: Format) -> Run:
     model = config.model.replace(dialect=chosen.dialect(config.model.dialect))
     config = config.replace(model=model, data=data, decoding=chosen.decoding(config.decoding))
     return dataclasses.replace(opened, config=config)
-
-
-def _fill(folder: Path, run: Run, model: TextModel, chosen: Format, step: Steps) -> None:
-    with step(f"writing {chosen.title}"):
-        chosen.write(folder, model)
-        manifest = first_manifest(folder, run, model) | chosen.description(folder)
-        write_manifest(folder, manifest)  # the engine needs it to open the artifact
-    samples = chosen.samples or random_samples(model)
-    with step(f"computing the run's own answers to {len(samples)} samples"):
-        questions = chosen.questions(model, samples)
-    with step("reading it back in another process"):
-        manifest["parity"] = parity.compare(folder, questions)
-    chosen.check(manifest["parity"])
-    manifest |= chosen.measured(folder, run, model, step)
-    write_text(folder / "README.md", model_card(manifest))
-    write_manifest(folder, manifest)

@@ -52,7 +52,10 @@ def built(step: Steps, sources: Path = SOURCES) -> Path:
     ValueError: the sources or npm are missing, or the build fails.
     """
     page = sources / "dist"
-    if _is_newest(page / SERVICE_WORKER, sources):
+    written_last = page / SERVICE_WORKER
+    made_from = [sources / "build.mjs", sources / "package-lock.json", *sources.glob("src/**/*")]
+    newest = max((path.stat().st_mtime_ns for path in made_from if path.is_file()), default=0)
+    if written_last.is_file() and written_last.stat().st_mtime_ns > newest:
         return page
     if not (sources / "package.json").is_file():
         raise ValueError(
@@ -79,17 +82,6 @@ def _run(command: str, sources: Path) -> None:
         lines = (done.stderr or done.stdout).strip().splitlines()
         reason = lines[0] if lines else f"exit code {done.returncode}"
         raise ValueError(f"`{command}` failed in {sources}: {reason}")
-
-
-def _is_newest(built: Path, sources: Path) -> bool:
-    """Whether the file that a build writes last is newer than all sources."""
-    made_from = [
-        sources / "build.mjs",
-        sources / "package-lock.json",
-        *(sources / "src").rglob("*"),
-    ]
-    newest = max((path.stat().st_mtime_ns for path in made_from if path.is_file()), default=0)
-    return built.is_file() and built.stat().st_mtime_ns > newest
 
 
 def lay_out(page: Path, version: Path) -> None:

@@ -8,7 +8,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import tensorflow as tf
@@ -27,19 +27,12 @@ from tfformer.data.sources import Row
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.inference.graphs import continue_prefixes
 from tfformer.inference.search import Hypotheses, check_sampling, greedy_search, sample
-from tfformer.inference.text_model import SAMPLES, Measured, TextModel
+from tfformer.inference.text_model import SAMPLES, Measured, TextModel, check_size
 from tfformer.model.language_model import LanguageModel
 from tfformer.run_directory import Model, Run, Tokenizers
-from tfformer.runtime.tracing import traced
 from tfformer.special_ids import END_ID, START_ID
 
-
-class Sampling(NamedTuple):
-    """Settings of `search.sample`."""
-
-    temperature: float
-    top_k: int
-    top_p: float
+LENGTHS, NUMBER = tf.TensorSpec((None,), tf.int32), tf.TensorSpec((), tf.int32)
 
 
 class Continuation(NamedTuple):
@@ -82,18 +75,12 @@ class Generator(TextModel):
     def __init__(
         self, model: LanguageModel, tokenizer: Tokenizer, *, max_length: int = 128
     ) -> None:
-        if tokenizer.vocab_size != model.vocab_size:
-            raise ValueError(
-                f"a tokenizer of {tokenizer.vocab_size} pieces does not fit a model for "
-                f"{model.vocab_size}; pass the tokenizer that the model was trained with"
-            )
+        check_size(tokenizer, model.vocab_size)
         self.model = model
         self.tokenizers = Tokenizers(tokenizer, tokenizer)
         self.tokenizer = tokenizer
         self.max_length = max_length
-        self._graphs: dict[Sampling | None, tf.types.experimental.PolymorphicFunction] = {}
-        ids = tf.TensorSpec((None, None), tf.int32)
-        self._log_prob = traced(lambda rows: model.log_prob(rows), input_signature=[ids])
+        self._graphs = {}
 
     @classmethod
     def load(cls, run: str | Path) -> "Generator":
@@ -159,9 +146,10 @@ class Generator(TextModel):
         encoded = self.encode(sentences)
         warn_of_truncation([sentences], [encoded], stacklevel=2)
         rows = [[*ids, END_ID] for ids in encoded.ids]
+        graph = self._graph(type(self.model).log_prob)
         log_probs = np.zeros(len(rows))
         for numbers, ids in like_length_batches(rows, batch_size):
-            log_probs[numbers] = self._log_prob(ids)
+            log_probs[numbers] = graph(ids)
         return log_probs.tolist()
 
     def bits_per_byte(self, sentences: Sequence[str]) -> float:
@@ -211,7 +199,9 @@ class Generator(TextModel):
         """
         encoded = self.encode(prefixes)
         warn_of_truncation([prefixes], [encoded], stacklevel=2)
-        return self._continue(encoded, batch_size)
+        settings = {"max_length": self.max_length, "search_fn": greedy_search}
+        graph = self._graph(continue_prefixes, LENGTHS, **settings)
+        return self._continue(encoded, batch_size, lambda ids, lengths, batch: graph(ids, lengths))
 
     def sample(
         self,
@@ -245,40 +235,46 @@ class Generator(TextModel):
         check_sampling(seed, temperature, top_k, top_p)
         encoded = self.encode(prefixes)
         warn_of_truncation([prefixes], [encoded], stacklevel=2)
-        return self._continue(encoded, batch_size, seed, Sampling(temperature, top_k, top_p))
+        graph = self._graph(
+            _sampled,
+            *(LENGTHS, NUMBER, NUMBER),
+            max_length=self.max_length,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+        )
+        return self._continue(
+            encoded, batch_size, lambda ids, lengths, batch: graph(ids, lengths, seed, batch)
+        )
 
     def _continue(
         self,
         prefixes: EncodedSentences,
         batch_size: int,
-        seed: int = 0,
-        sampling: Sampling | None = None,
+        search: Callable[[np.ndarray, np.ndarray, int], Hypotheses],
     ) -> list[Continuation]:
+        """Continue prefixes with `search(ids, lengths, batch_number)`."""
         rows = [[START_ID, *ids] for ids in prefixes.ids]
-        graph = self._graph(sampling)
         continuations: list[Continuation] = []
         for batch, batch_rows in enumerate(in_batches(rows, batch_size)):
             ids = pad(batch_rows)  # (R, P)
             lengths = np.array([len(row) for row in batch_rows], np.int32)
-            hypotheses = graph(ids, lengths, seed, batch)
+            hypotheses = search(ids, lengths, batch)
             texts = self.tokenizer.decode(hypotheses.ids[:, 0].numpy())
             scores = hypotheses.scores[:, 0].numpy().tolist()
             continuations += map(Continuation, texts, scores)
         return continuations
 
-    def _graph(self, sampling: Sampling | None) -> tf.types.experimental.PolymorphicFunction:
-        """Return the traced function: prefixes (R, P), lengths (R,), seed, batch -> sequences."""
 
-        def continued(
-            prefixes: tf.Tensor, lengths: tf.Tensor, seed: tf.Tensor, batch: tf.Tensor
-        ) -> Hypotheses:
-            search_fn: Callable[..., Hypotheses] = greedy_search
-            if sampling is not None:
-                search_fn = functools.partial(sample, seed=seed, batch=batch, **sampling._asdict())
-            return continue_prefixes(self.model, prefixes, lengths, self.max_length, search_fn)
-
-        if sampling not in self._graphs:
-            shapes = ((None, None), (None,), (), ())
-            signature = [tf.TensorSpec(shape, tf.int32) for shape in shapes]
-            self._graphs[sampling] = traced(continued, input_signature=signature)
-        return self._graphs[sampling]
+def _sampled(
+    model: LanguageModel,
+    prefixes: tf.Tensor,
+    lengths: tf.Tensor,
+    seed: tf.Tensor,
+    batch: tf.Tensor,
+    max_length: int,
+    **settings: Any,
+) -> Hypotheses:
+    """Continue prefixes (R, P) at random; `settings` are those of `sample`."""
+    draw = functools.partial(sample, seed=seed, batch=batch, **settings)
+    return continue_prefixes(model, prefixes, lengths, max_length, draw)

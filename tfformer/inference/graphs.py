@@ -125,9 +125,9 @@ def translate_ids(
 def sample_ids(
     model: Transformer,
     source: tf.Tensor,
-    max_length: int,
     seed: tf.Tensor,
     batch: tf.Tensor,
+    max_length: int,
     temperature: float,
     top_k: int,
     top_p: float,

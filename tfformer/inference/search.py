@@ -200,18 +200,14 @@ def check_sampling(seed: int, temperature: float, top_k: int, top_p: float) -> N
     """Raise ValueError if a setting of `sample` is outside its range."""
     if require_size("seed", seed, least=0) > LARGEST_SEED:
         raise ValueError(f"seed={seed} must be at most {LARGEST_SEED}")
-    if not (_is_number(temperature) and 0 < temperature < math.inf):
+    if not (isinstance(temperature, numbers.Real) and 0 < temperature < math.inf):
         raise ValueError(
             f"temperature={temperature} must be a finite number above 0; to choose the "
             "most likely token at each step, use greedy search"
         )
     require_size("top_k", top_k, least=0)
-    if not (_is_number(top_p) and 0 < top_p <= 1):
+    if not (isinstance(top_p, numbers.Real) and 0 < top_p <= 1):
         raise ValueError(f"top_p={top_p} must be above 0 and at most 1")
-
-
-def _is_number(value: float) -> bool:
-    return isinstance(value, numbers.Real)
 
 
 def number_or(value: Number | tf.Tensor, default: Number) -> Number:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, NamedTuple, Self
 
+import tensorflow as tf
+
 from tfformer.config import Architecture, Config
 from tfformer.data.sources import Row
+from tfformer.data.tokenizers import Tokenizer
 from tfformer.run_directory import Model, Run, Tokenizers, check_free, new_model, settings_of
+from tfformer.runtime.tracing import traced
 from tfformer.storage.whole_files import temporary_folder
 
 SAMPLES = 4  # texts shown per evaluation
@@ -23,6 +27,15 @@ class Measured(NamedTuple):
     samples: list[str]  # texts to show
 
 
+def check_size(tokenizer: Tokenizer, vocab_size: int) -> None:
+    """Raise ValueError unless a tokenizer has as many pieces as the model expects."""
+    if tokenizer.vocab_size != vocab_size:
+        raise ValueError(
+            f"a tokenizer of {tokenizer.vocab_size} pieces does not fit a model for {vocab_size}; "
+            "pass the tokenizer that the model was trained with"
+        )
+
+
 class TextModel(ABC):
     """A trained model with its tokenizers: `Translator` or `Generator`."""
 
@@ -30,6 +43,8 @@ class TextModel(ABC):
     model: Model  # the model
     tokenizers: Tokenizers  # the tokenizers of source and target
     max_length: int  # maximum number of tokens of a sentence, the end token included
+
+    _graphs: dict[tuple[Any, ...], tf.types.experimental.PolymorphicFunction]
 
     @classmethod
     @abstractmethod
@@ -49,6 +64,23 @@ class TextModel(ABC):
     @abstractmethod
     def measure(self, rows: Sequence[Row], config: Config) -> Measured:
         """Measure the model, as it is now, on the rows of a validation text."""
+
+    def _graph(
+        self, function: Callable[..., Any], *inputs: tf.TensorSpec, **settings: Any
+    ) -> tf.types.experimental.PolymorphicFunction:
+        """Return the graph of `function(model, ids, *inputs, **settings)`, with ids (rows, tokens).
+
+        It is traced once for the same settings.
+        """
+        key = (function, *settings.values())
+        if key not in self._graphs:
+
+            def called(ids: tf.Tensor, *values: tf.Tensor) -> Any:
+                return function(self.model, ids, *values, **settings)
+
+            ids = tf.TensorSpec((None, None), tf.int32)
+            self._graphs[key] = traced(called, input_signature=[ids, *inputs])
+        return self._graphs[key]
 
     def search_settings(self) -> dict[str, Any]:
         """Return the section `decoding` of the model's recipe; empty for a language model."""

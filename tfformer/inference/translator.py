@@ -1,10 +1,9 @@
 """Strings in, strings out: tokenizers, model and search combined."""
 
 import copy
-import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -21,9 +20,10 @@ from tfformer.data.encoding import (
     encode_truncated,
     in_batches,
     pad,
+    warn_if_truncated,
     warn_of_truncation,
 )
-from tfformer.data.sources import Row
+from tfformer.data.sources import Row, SentencePair
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.inference import Translation, evaluation
 from tfformer.inference.graphs import (
@@ -33,15 +33,15 @@ from tfformer.inference.graphs import (
     translate_ids,
 )
 from tfformer.inference.search import Hypotheses, check_sampling, is_used
-from tfformer.inference.text_model import SAMPLES, Measured, TextModel
+from tfformer.inference.text_model import SAMPLES, Measured, TextModel, check_size
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Model, Run, Tokenizers
 from tfformer.runtime.devices import has_gpu
-from tfformer.runtime.tracing import traced
 from tfformer.special_ids import END_ID
 from tfformer.text import Align, TextTranslator
 
 BATCH_SIZE = 64
+CHUNK = 1_000  # sentence pairs in memory
 # Of a batch, for each beam the source and the cache's first positions: 512 sentences of 32 tokens.
 # A step with 64 takes as long, because launching it dominates.
 GPU_TOKENS = 24_576
@@ -123,20 +123,13 @@ class Translator(TextModel):
     ) -> None:
         self.model = model
         self.tokenizers = Tokenizers(tokenizer, target_tokenizer or tokenizer)
-        for side_tokenizer, size in (
-            (self.tokenizers.source, model.source_vocab_size),
-            (self.tokenizers.target, model.target_vocab_size),
-        ):
-            if side_tokenizer.vocab_size != size:
-                raise ValueError(
-                    f"a tokenizer of {side_tokenizer.vocab_size} pieces does not fit a model for "
-                    f"{size}; pass the tokenizer that the model was trained with"
-                )
+        check_size(self.tokenizers.source, model.source_vocab_size)
+        check_size(self.tokenizers.target, model.target_vocab_size)
         self.decoding = DecodingConfig(beam_size=beam_size, length_penalty=length_penalty)
         self.max_length = max_length
         self.language = language
         self.target_language = target_language
-        self._graphs: dict[tuple[Any, ...], tf.types.experimental.PolymorphicFunction] = {}
+        self._graphs = {}
 
     @classmethod
     def for_recipe(cls, model: Model, tokenizers: Tokenizers, config: Config) -> Self:
@@ -167,7 +160,6 @@ class Translator(TextModel):
         assert isinstance(model, Transformer)
         other = self.with_search(self.decoding)
         other.model = model
-        other.__dict__.pop("_token_log_probs", None)  # traced with the other model
         return other
 
     def search_settings(self) -> dict[str, Any]:
@@ -358,6 +350,7 @@ class Translator(TextModel):
         warn_of_truncation([sentences], [encoded], stacklevel=2)
         graph = self._graph(
             translate_ids,
+            max_length=self.max_length,
             decoding=self.decoding.replace(beam_size=beam_size, length_penalty=alpha),
             first_token=self.tokenizers.target.prefix_id,
         )
@@ -397,9 +390,16 @@ class Translator(TextModel):
         encoded = self.encode(sentences)
         warn_of_truncation([sentences], [encoded], stacklevel=2)
         number = tf.TensorSpec((), tf.int32)
-        settings: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-        settings |= {"first_token": self.tokenizers.target.prefix_id}
-        graph = self._graph(sample_ids, number, number, **settings)
+        graph = self._graph(
+            sample_ids,
+            number,
+            number,
+            max_length=self.max_length,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            first_token=self.tokenizers.target.prefix_id,
+        )
         drawn = self._in_batches(encoded, batch_size, lambda ids, batch: graph(ids, seed, batch))
         return [translation.text for (translation,) in drawn]
 
@@ -429,19 +429,39 @@ class Translator(TextModel):
         source_ids = _ended(encoded_sources)
         target_ids = [[*ids, END_ID] for ids in encoded_targets.ids]
 
+        graph = self._graph(token_log_probs, tf.TensorSpec((None, None), tf.int32))
         scores = [ForcedScore((), np.zeros(0, np.float32)) for _ in source_ids]
         order = [index for index in by_length(target_ids) if source_ids[index]]
         lengths = [len(ids) for ids in target_ids]
         for indices in token_batches(order, lengths, batch_tokens):
             source = pad([source_ids[index] for index in indices])  # (B, S)
             target = pad([target_ids[index] for index in indices])  # (B, T)
-            log_probs = self._token_log_probs(source, target).numpy()  # (B, T)
+            log_probs = graph(source, target).numpy()  # (B, T)
             for index, row in zip(indices, log_probs, strict=True):
                 tokens = self.tokenizers.target.pieces(target_ids[index])
                 if not np.isfinite(row[: len(tokens)]).all():
                     raise ValueError(DAMAGED)
                 scores[index] = ForcedScore(tuple(tokens), row[: len(tokens)])
         return scores
+
+    def score_stream(
+        self, pairs: Iterable[SentencePair], advance: Callable[[int], None]
+    ) -> Iterator[ForcedScore]:
+        """Score existing translations of a text of any length, and yield the score of each pair.
+
+        `advance` is called with the number of pairs after each chunk. One warning at the end counts
+        the sentences that were truncated.
+        """
+        total = truncated = 0
+        for chunk in in_batches(pairs, CHUNK):
+            sources = self.encode([source for source, _ in chunk])
+            targets = self.encode_targets([target for _, target in chunk])
+            total += len(sources) + len(targets)
+            truncated += sources.truncated + targets.truncated
+            scores = self.score(sources, targets)
+            advance(len(chunk))
+            yield from scores
+        warn_if_truncated(truncated, total, self.max_length - 1, stacklevel=1)
 
     def _in_batches(
         self,
@@ -479,34 +499,6 @@ class Translator(TextModel):
         if not all(translations):
             raise ValueError(DAMAGED)
         return translations
-
-    @functools.cached_property
-    def _token_log_probs(self) -> tf.types.experimental.PolymorphicFunction:
-        ids = tf.TensorSpec((None, None), tf.int32)
-        model = self.model
-
-        def score(source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
-            return token_log_probs(model, source, target)
-
-        return traced(score, input_signature=[ids, ids])
-
-    def _graph(
-        self, search_fn: Callable[..., Hypotheses], *inputs: tf.TensorSpec, **settings: Any
-    ) -> tf.types.experimental.PolymorphicFunction:
-        """Return the graph of `search_fn(model, source, max_length, *inputs, **settings)`.
-
-        It is traced once for the same settings.
-        """
-        key = (search_fn, *settings.values())
-        if key not in self._graphs:
-            search = functools.partial(search_fn, **settings)
-
-            def searched(source: tf.Tensor, *values: tf.Tensor) -> Hypotheses:
-                return search(self.model, source, self.max_length, *values)
-
-            ids = tf.TensorSpec((None, None), tf.int32)
-            self._graphs[key] = traced(searched, input_signature=[ids, *inputs])
-        return self._graphs[key]
 
 
 def _ended(sentences: EncodedSentences) -> list[list[int]]:

@@ -164,7 +164,8 @@ class KerasHubModel(Transformer):
         rows = tf.reshape(
             by_row, [sentences * beams, self.num_layers, 2, -1, heads, self.decoder.width // heads]
         )
-        memory = tf.nest.map_structure(lambda tensor: _repeated(tensor, beams), memory)
+        if beams > 1:
+            memory = tf.nest.map_structure(lambda tensor: tf.repeat(tensor, beams, axis=0), memory)
         hidden, written, _ = self._decode(tf.reshape(ids, [-1, 1]), position, rows, memory)
         written = tf.reshape(written, tf.shape(by_row))
         slots = tf.reshape(tf.transpose(written, [0, 2, 3, 1, 4]), tf.shape(cache.slots))
@@ -234,12 +235,3 @@ def _slice_update(inputs: tf.Tensor, start_indices: Sequence[Any], updates: tf.T
         )
 
     return update_slice(inputs, updates, tf.stack(start_indices))
-
-
-def _repeated(tensor: tf.Tensor, times: int) -> tf.Tensor:
-    """Return a tensor (B, ...) with each row repeated: (B * times, ...)."""
-    if times == 1:
-        return tensor
-    rest = tf.shape(tensor)[1:]
-    spread = tf.repeat(tensor[:, tf.newaxis], times, axis=1)
-    return tf.reshape(spread, tf.concat([[-1], rest], axis=0))

@@ -69,10 +69,11 @@ class KerasHubTranslator(Translator):
             run.save_weights(self.model)
             write_record(run, {"family": "keras_hub", "origin": task, "licence": NOT_STATED})
             run.finish({"saved": task})
-            return write_version(run.path, folder, chosen, self._for_run, Steps(None))
 
-    def _for_run(self, run: Run) -> Translator:
-        return self.with_search(run.config.decoding, run.config.data.max_length)
+            def load(run: Run) -> Translator:
+                return self.with_search(run.config.decoding, run.config.data.max_length)
+
+            return write_version(run.path, folder, chosen, load, Steps(None))
 
     def save(self, folder: str | Path) -> NoReturn:
         """Raise ValueError: a run directory contains only models that a recipe describes."""

@@ -46,9 +46,8 @@ def row_order(tokenizer: Any, prompt: Prompt, size: int) -> RowOrder:
         unknown = tokenizer._unk_token_id
     else:
         unknown = tokenizer.vocabulary.get("<unk>")
-    special = {tokenizer.pad_token_id, unknown, end}
-    others = [row for row in range(size) if row not in special]
-    return RowOrder((tokenizer.pad_token_id, unknown, start, end, *others), size)
+    pad = tokenizer.pad_token_id
+    return RowOrder.of(size, unknown=unknown, end=end, pad=pad, start=start)
 
 
 def new_tokenizer(

@@ -96,6 +96,16 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     return complete
 
 
+def files_in(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the sizes (`files`) and the SHA-256 (`digests`) of all files in a folder by name."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    names = {path.relative_to(folder).as_posix(): path for path in paths}
+    return {
+        "files": {name: path.stat().st_size for name, path in names.items()},
+        "digests": {name: file_digest(path) for name, path in names.items()},
+    }
+
+
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Return the manifest of an export; raise ValueError if it is damaged."""
     path = folder / MANIFEST

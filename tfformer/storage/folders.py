@@ -111,12 +111,12 @@ class RemoteFolder(Folder):
             entries = self._ask(self._store.ls, str(self._root), detail=True)
         except FileNotFoundError:
             return {}
-        types = {PurePosixPath(entry["name"]): entry["type"] for entry in entries}
-        return {
-            path.name: kind
-            for path, kind in types.items()
-            if path.parent == self._root and path.name != ".."
-        }
+        kinds = {}
+        for entry in entries:
+            path = PurePosixPath(entry["name"])
+            if path.parent == self._root and path.name != "..":
+                kinds[path.name] = entry["type"]
+        return kinds
 
     def pull(self, but: Collection[str] = ()) -> None:
         """Fetch the files that have changed, except those in `but`.
@@ -199,28 +199,28 @@ class RemoteFolder(Folder):
         return str(self._root / name)
 
     def _ask(self, operation: Callable[..., T], *arguments: Any, **options: Any) -> T:
-        return self._limited(SECONDS_TO_ANSWER, lambda: operation(*arguments, **options))
+        return self._limited(SECONDS_TO_ANSWER, functools.partial(operation, *arguments, **options))
 
     def _transfer(self, operation: Callable[..., T], *arguments: Any) -> T:
-        return self._limited(SECONDS_A_FILE, lambda: operation(*arguments))
+        return self._limited(SECONDS_A_FILE, functools.partial(operation, *arguments))
 
     def _limited(self, seconds: float, operation: Callable[[], T]) -> T:
+        def explained() -> T:
+            try:
+                return operation()
+            except FileNotFoundError as error:
+                raise FileNotFoundError(f"{self.address}: {_reason(error)}") from None
+            except Exception as error:
+                raise OSError(
+                    f"{self.address} cannot be read or written ({_reason(error)}); check the "
+                    "network, the store and your permissions"
+                ) from None
+
         refusal = (
             f"{self.address} has not answered for {seconds} seconds; check the network and the "
             "address of the store"
         )
-        return within(seconds, lambda: self._explained(operation), refusal)
-
-    def _explained(self, operation: Callable[[], T]) -> T:
-        try:
-            return operation()
-        except FileNotFoundError as error:
-            raise FileNotFoundError(f"{self.address}: {_reason(error)}") from None
-        except Exception as error:
-            raise OSError(
-                f"{self.address} cannot be read or written ({_reason(error)}); check the network, "
-                "the store and your permissions"
-            ) from None
+        return within(seconds, explained, refusal)
 
 
 def folder_at(address: str | Path) -> Folder:

@@ -189,7 +189,14 @@ def _tensor(
         return np.zeros(1, np.float32)
     if kind == INT8_MATRIX:
         return _int8_matrix(path, name, size, offset, shape)
-    return mapped(path, _dtype(name, size, kind, shape), offset, shape)
+    dtype = FLOATS.get(kind, "i1" if kind == BYTES else None)
+    if dtype is None or (kind == BYTES and name != OPTIONS):
+        raise ValueError(f"{name} is packed for one type of processor; use the float32 model")
+    if min(shape, default=1) < 1:
+        raise ValueError(f"{name} has the impossible shape {shape}")
+    if math.prod(shape) * np.dtype(dtype).itemsize > size:
+        raise ValueError(f"{name} has fewer numbers than its shape {shape} needs")
+    return mapped(path, dtype, offset, shape)
 
 
 def _int8_matrix(
@@ -214,15 +221,3 @@ def _int8_matrix(
         raise ValueError(f"{name} has the impossible multiplier {multiplier[0]}")
     matrix = integers / multiplier
     return matrix if is_table else matrix.T
-
-
-def _dtype(name: str, size: int, kind: int, shape: tuple[int, ...]) -> str:
-    """Return a tensor's dtype, after checking that `size` bytes suffice for its shape."""
-    dtype = FLOATS.get(kind, "i1" if kind == BYTES else None)
-    if dtype is None or (kind == BYTES and name != OPTIONS):
-        raise ValueError(f"{name} is packed for one type of processor; use the float32 model")
-    if min(shape, default=1) < 1:
-        raise ValueError(f"{name} has the impossible shape {shape}")
-    if math.prod(shape) * np.dtype(dtype).itemsize > size:
-        raise ValueError(f"{name} has fewer numbers than its shape {shape} needs")
-    return dtype

@@ -9,6 +9,7 @@ import re
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -180,13 +181,14 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
                 stacklevel=2,
             )
         weights[OUTPUT_BIAS] = np.zeros(len(target.pieces), np.float32)
+    model, decoding = _search(model, folder, decoder, choices.positions)
     checkpoint = Checkpoint(
-        model=_with_search(model, folder, decoder, choices.positions),
+        model=model,
         tensors=weights,
         source=source,
         target=target,
         shares_vocabulary=shared,
-        decoding=_decoding(folder, decoder),
+        decoding=decoding,
         max_length=MAX_LENGTH,
         languages=None,
         family="marian",
@@ -374,7 +376,10 @@ def _model_file(folder: Path, decoder: MarianOptions) -> Path:
     return models[0]
 
 
-def _decoding(folder: Path, decoder: MarianOptions) -> DecodingConfig:
+def _search(
+    model: ModelConfig, folder: Path, decoder: MarianOptions, positions: str
+) -> tuple[ModelConfig, DecodingConfig]:
+    """Return a model with Marian's search, or Transformers', in its dialect, and the decoding."""
     if decoder.get("word-penalty"):
         warnings.warn(
             f"decoder.yml's word-penalty {decoder['word-penalty']} is not supported and is ignored",
@@ -384,24 +389,15 @@ def _decoding(folder: Path, decoder: MarianOptions) -> DecodingConfig:
         "beam_size": decoder.get("beam-size", BEAM_SIZE),
         "length_penalty": decoder.get("normalize", NORMALIZE),
     }
+    changes: dict[str, Any] = {"length_normalization": "power"}
+    if positions != "hf":
+        changes = dict(MARIAN_SEARCH)
+        for name in ("allow_unknown", "max_length_factor"):
+            if SEARCH[name] in decoder:
+                changes[name] = decoder[SEARCH[name]]
     with told_by_keys(folder / "decoder.yml", SEARCH):
-        return Config.from_dict({"decoding": values}).decoding
-
-
-def _with_search(
-    model: ModelConfig, folder: Path, decoder: MarianOptions, positions: str
-) -> ModelConfig:
-    """Return a model with Marian's search, or Transformers', in its dialect."""
-    if positions == "hf":
-        return model.replace(dialect=model.dialect.replace(length_normalization="power"))
-    stated = {
-        name: decoder[SEARCH[name]]
-        for name in ("allow_unknown", "max_length_factor")
-        if SEARCH[name] in decoder
-    }
-    with told_by_keys(folder / "decoder.yml", SEARCH):
-        dialect = model.dialect.replace(**MARIAN_SEARCH | stated)
-    return model.replace(dialect=dialect)
+        dialect = model.dialect.replace(**changes)
+        return model.replace(dialect=dialect), Config.from_dict({"decoding": values}).decoding
 
 
 def _vocabularies(

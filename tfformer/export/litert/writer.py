@@ -17,7 +17,6 @@ from ai_edge_litert.tools import flatbuffer_utils
 from tfformer.export.litert.converter import convert
 from tfformer.export.saved_model.signatures import Functions
 from tfformer.inference.graphs import source_ids, translate_ids
-from tfformer.inference.search import Hypotheses
 from tfformer.inference.text_model import TextModel
 from tfformer.inference.translator import Translator
 from tfformer.runtime.tracing import traced
@@ -35,7 +34,16 @@ def write(path: Path, translator: TextModel, quantize: str, static: bool) -> Non
     assert isinstance(translator, Translator)
     holder = tf.Module()
     holder.weights = [weight.value for weight in translator.model.weights]
-    functions = _functions(translator, static)
+    beam_size, longest = translator.decoding.beam_size, translator.max_length
+    searches = {"translate": 1} | ({"translate_beam": beam_size} if beam_size > 1 else {})
+    functions: Functions = {}
+    for signature, size in searches.items():
+        if static:
+            for width in widths(longest):
+                name = static_name(signature, width, longest)
+                functions[name] = _over_ids(translator, width, size)
+        else:
+            functions[signature] = _over_ids(translator, None, size)
 
     def save(folder: str) -> None:
         # Without the trackable object LiteRT would not find the weights.
@@ -96,25 +104,12 @@ def _described(
     return described
 
 
-def _functions(translator: Translator, static: bool) -> Functions:
-    beam_size = translator.decoding.beam_size
-    searches = {"translate": 1} | ({"translate_beam": beam_size} if beam_size > 1 else {})
-    if not static:
-        return {
-            signature: _over_ids(translator, None, size) for signature, size in searches.items()
-        }
-    longest = translator.max_length
-    return {
-        static_name(signature, width, longest): _over_ids(translator, width, size)
-        for signature, size in searches.items()
-        for width in widths(longest)
-    }
-
-
 def _over_ids(
     translator: Translator, width: int | None, beam_size: int
 ) -> tf.types.experimental.PolymorphicFunction:
     """Ids (B, S), of which the first `lengths` (B,) count -> the best translation or the N best."""
+    decoding = translator.decoding.replace(beam_size=beam_size)
+    max_length, prefix = translator.max_length, translator.tokenizers.target.prefix_id
     batch = 1 if width else None
     specs = [
         tf.TensorSpec((batch, width), tf.int32, "ids"),
@@ -122,7 +117,8 @@ def _over_ids(
     ]
 
     def translate(ids: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
-        result = _search(translator, ids, lengths, beam_size)
+        source = source_ids(ids, lengths, min(width or max_length, max_length))
+        result = translate_ids(translator.model, source, max_length, decoding, first_token=prefix)
         longest = tf.maximum(tf.reduce_max(result.lengths), 1)  # LiteRT cannot read an empty tensor
         output_ids = result.ids if width else result.ids[:, :, :longest]
         if beam_size > 1:
@@ -134,17 +130,3 @@ def _over_ids(
         }
 
     return traced(translate, input_signature=specs)
-
-
-def _search(
-    translator: Translator, pieces: tf.Tensor, lengths: tf.Tensor, beam_size: int
-) -> Hypotheses:
-    width = pieces.shape[1] or translator.max_length
-    source = source_ids(pieces, lengths, min(width, translator.max_length))
-    return translate_ids(
-        translator.model,
-        source,
-        translator.max_length,
-        translator.decoding.replace(beam_size=beam_size),
-        first_token=translator.tokenizers.target.prefix_id,
-    )

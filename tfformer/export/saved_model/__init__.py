@@ -48,8 +48,14 @@ class SavedModel(Format):
         return with_search(of_run, self.beam_size, self.length_penalty)
 
     def prepare(self, run: Run, step: Steps) -> None:
-        if self.with_text:
-            _check_text_operations()
+        if self.with_text and importlib.util.find_spec("tensorflow_text") is None:
+            import tensorflow as tf
+
+            raise ValueError(
+                "signatures over text need TensorFlow Text, which is not installed beside "
+                f"TensorFlow {tf.__version__}; export with --no-text, or install a TensorFlow for "
+                "which it has a release"
+            )
         has_search = self.beam_size is not None or self.length_penalty is not None
         if has_search and not run.config.model.has_encoder:
             raise ValueError(
@@ -82,15 +88,3 @@ class SavedModel(Format):
         """Raise an error if float32 differs; other types round differently."""
         if self.dtype == "float32":
             super().check(measured)
-
-
-def _check_text_operations() -> None:
-    """Raise ValueError if TensorFlow Text, which has no release for some versions, is missing."""
-    import tensorflow as tf
-
-    if importlib.util.find_spec("tensorflow_text") is None:
-        raise ValueError(
-            f"signatures over text need TensorFlow Text, which is not installed beside TensorFlow "
-            f"{tf.__version__}; export with --no-text, or install a TensorFlow for which it has a "
-            "release"
-        )

@@ -7,6 +7,7 @@ Shape letters: B sentences, S source tokens, T target tokens, N beams.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -69,15 +70,27 @@ def beginning(text: tf.Tensor, max_length: int) -> tf.Tensor:
     return tf.strings.substr(some_bytes, 0, characters, unit="UTF8_CHAR")
 
 
+def _rows(tokenizer: Tokenizer, text: tf.Tensor, max_length: int) -> tf.RaggedTensor:
+    """Text (B,) -> ids (B, None), truncated to a model's length."""
+    return tokenizer.tokenize(beginning(text, max_length))[:, : max_length - 1]
+
+
+def _best_ids(result: Hypotheses) -> dict[str, tf.Tensor]:
+    """Return the ids (B, T), the length (B,) and the score (B,) of the best hypotheses."""
+    longest = tf.reduce_max(result.lengths)
+    return {
+        "ids": result.ids[:, 0, :longest],
+        "lengths": result.lengths[:, 0],
+        "score": result.scores[:, 0],
+    }
+
+
+@dataclass(frozen=True)
 class _Translating:
     """The computations of a translator's signatures."""
 
-    def __init__(self, translator: Translator, to_logits: ToLogits) -> None:
-        self.to_logits = to_logits
-        self.model = translator.model
-        self.tokenizers = translator.tokenizers
-        self.decoding = translator.decoding
-        self.max_length = translator.max_length
+    translator: Translator
+    to_logits: ToLogits
 
     def signatures(self) -> Signatures:
         over_text = {
@@ -92,16 +105,17 @@ class _Translating:
         """Text (B,) -> its greedy translation (B,) and the translation's log-probability (B,)."""
         result = self._search(self._source(text), beam_size=1)
         return {
-            "translation": self.tokenizers.target.detokenize(result.ids[:, 0]),
+            "translation": self.translator.tokenizers.target.detokenize(result.ids[:, 0]),
             "score": result.scores[:, 0],
         }
 
     def translate_beam(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Text (B,) -> its best translations (B, N) and their scores (B, N), best first."""
-        beam_size = self.decoding.beam_size
+        beam_size = self.translator.decoding.beam_size
         result = self._search(self._source(text), beam_size)
         ids = tf.reshape(result.ids, (-1, tf.shape(result.ids)[2]))
-        translations = tf.reshape(self.tokenizers.target.detokenize(ids), (-1, beam_size))
+        texts = self.translator.tokenizers.target.detokenize(ids)
+        translations = tf.reshape(texts, (-1, beam_size))
         return {"translations": translations, "scores": tf.reshape(result.scores, (-1, beam_size))}
 
     def translate_ids(self, ids: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -109,13 +123,8 @@ class _Translating:
 
         The length (B,) and the score (B,) come with it. Of each row the first `lengths` (B,) count.
         """
-        result = self._search(source_ids(ids, lengths, self.max_length), beam_size=1)
-        longest = tf.reduce_max(result.lengths)
-        return {
-            "ids": result.ids[:, 0, :longest],
-            "lengths": result.lengths[:, 0],
-            "score": result.scores[:, 0],
-        }
+        source = source_ids(ids, lengths, self.translator.max_length)
+        return _best_ids(self._search(source, beam_size=1))
 
     def score(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
         """Two texts (B,) -> log P(target | source) in nats (B,).
@@ -123,9 +132,10 @@ class _Translating:
         Also returns the number of target tokens (B,).
         """
         source_rows = self._source(source)
-        ids, lengths = self._ids_and_lengths(self.tokenizers.target, target)
-        target_ids = with_end(ids, lengths, self.max_length)
-        log_probs = token_log_probs(self.model, source_rows, target_ids, self.to_logits)
+        ids, lengths = self._ids_and_lengths(self.translator.tokenizers.target, target)
+        target_ids = with_end(ids, lengths, self.translator.max_length)
+        model = self.translator.model
+        log_probs = token_log_probs(model, source_rows, target_ids, self.to_logits)
         lengths = tf.math.count_nonzero(target_ids, axis=1, dtype=tf.int32)
         return {
             "log_prob": tf.reduce_sum(log_probs, axis=1),
@@ -134,34 +144,32 @@ class _Translating:
 
     def _search(self, source: tf.Tensor, beam_size: int) -> Hypotheses:
         return translate_ids(
-            self.model,
+            self.translator.model,
             source,
-            self.max_length,
-            self.decoding.replace(beam_size=beam_size),
+            self.translator.max_length,
+            self.translator.decoding.replace(beam_size=beam_size),
             self.to_logits,
-            self.tokenizers.target.prefix_id,
+            self.translator.tokenizers.target.prefix_id,
         )
 
     def _source(self, text: tf.Tensor) -> tf.Tensor:
-        ids, lengths = self._ids_and_lengths(self.tokenizers.source, text)
-        return source_ids(ids, lengths, self.max_length)
+        ids, lengths = self._ids_and_lengths(self.translator.tokenizers.source, text)
+        return source_ids(ids, lengths, self.translator.max_length)
 
     def _ids_and_lengths(
         self, tokenizer: Tokenizer, text: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Text (B,) -> ids (B, S), truncated to the model's length, and their number (B,)."""
-        rows = tokenizer.tokenize(beginning(text, self.max_length))[:, : self.max_length - 1]
+        rows = _rows(tokenizer, text, self.translator.max_length)
         return rows.to_tensor(PAD_ID), tf.cast(rows.row_lengths(), tf.int32)
 
 
+@dataclass(frozen=True)
 class _Continuing:
     """The computations of a language model's signatures."""
 
-    def __init__(self, generator: Generator, to_logits: ToLogits) -> None:
-        self.to_logits = to_logits
-        self.model = generator.model
-        self.tokenizer = generator.tokenizer
-        self.max_length = generator.max_length
+    generator: Generator
+    to_logits: ToLogits
 
     def signatures(self) -> Signatures:
         over_text = {
@@ -176,11 +184,11 @@ class _Continuing:
 
         Also returns the log-probability of the continuation.
         """
-        rows = self._rows(text)
+        rows = _rows(self.generator.tokenizer, text, self.generator.max_length)
         lengths = tf.cast(rows.row_lengths(), tf.int32)
         result = self._continue(rows.to_tensor(PAD_ID), lengths)
         return {
-            "generated_text": self.tokenizer.detokenize(result.ids[:, 0]),
+            "generated_text": self.generator.tokenizer.detokenize(result.ids[:, 0]),
             "score": result.scores[:, 0],
         }
 
@@ -189,37 +197,28 @@ class _Continuing:
 
         The length (B,) and the score (B,) come with it. Of each row the first `lengths` (B,) count.
         """
-        lengths = tf.clip_by_value(lengths, 0, tf.minimum(tf.shape(ids)[1], self.max_length - 1))
-        result = self._continue(ids, lengths)
-        longest = tf.reduce_max(result.lengths)
-        return {
-            "ids": result.ids[:, 0, :longest],
-            "lengths": result.lengths[:, 0],
-            "score": result.scores[:, 0],
-        }
+        longest = tf.minimum(tf.shape(ids)[1], self.generator.max_length - 1)
+        return _best_ids(self._continue(ids, tf.clip_by_value(lengths, 0, longest)))
 
     def score(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Text (B,) -> its log-probability in nats (B,).
 
         Also returns the number of its tokens (B,), including the end token.
         """
-        rows = self._rows(text)
+        max_length = self.generator.max_length
+        rows = _rows(self.generator.tokenizer, text, max_length)
         lengths = tf.cast(rows.row_lengths(), tf.int32)
-        ids = with_end(rows.to_tensor(PAD_ID), lengths, self.max_length)
-        log_prob = self.model.log_prob(ids, self.to_logits)
+        ids = with_end(rows.to_tensor(PAD_ID), lengths, max_length)
+        log_prob = self.generator.model.log_prob(ids, self.to_logits)
         return {"log_prob": log_prob, "num_tokens": lengths + 1}
-
-    def _rows(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Text (B,) -> ids (B, None), truncated to the model's length."""
-        return self.tokenizer.tokenize(beginning(text, self.max_length))[:, : self.max_length - 1]
 
     def _continue(self, ids: tf.Tensor, lengths: tf.Tensor) -> Hypotheses:
         prefixes = tf.pad(ids, ((0, 0), (1, 0)), constant_values=START_ID)
         return continue_prefixes(
-            self.model,
+            self.generator.model,
             prefixes,
             lengths + 1,
-            self.max_length,
+            self.generator.max_length,
             greedy_search,
             self.to_logits,
         )
@@ -228,36 +227,28 @@ class _Continuing:
 def questions_of(model: TextModel, samples: Sequence[str]) -> list[Question]:
     """Return the questions for each signature of a model, about these sentences."""
     if isinstance(model, Translator):
-        return _of_translator(model, samples)
+        over_text = greedy("serving_default", model, samples)
+        translations = [text for text, _ in over_text.expected]
+        sources, targets = model.encode(samples), model.encode_targets(translations)
+        log_probs = [one.log_prob for one in model.score(sources, targets)]
+        return [
+            _over_ids("translate_ids", model, samples, over_text.expected),
+            over_text,
+            beam("translate_beam", model, samples),
+            _score({"source": samples, "target": translations}, translations, log_probs),
+        ]
     assert isinstance(model, Generator)
-    return _of_generator(model, samples)
-
-
-def _of_translator(translator: Translator, samples: Sequence[str]) -> list[Question]:
-    over_text = greedy("serving_default", translator, samples)
-    translations = [text for text, _ in over_text.expected]
-    sources, targets = translator.encode(samples), translator.encode_targets(translations)
-    log_probs = [one.log_prob for one in translator.score(sources, targets)]
-    return [
-        _over_ids("translate_ids", translator, samples, over_text.expected),
-        over_text,
-        beam("translate_beam", translator, samples),
-        _score({"source": samples, "target": translations}, translations, log_probs),
-    ]
-
-
-def _of_generator(generator: Generator, samples: Sequence[str]) -> list[Question]:
-    encoded = generator.encode(samples)
-    expected = generator.complete(encoded)
+    encoded = model.encode(samples)
+    expected = model.complete(encoded)
 
     def read(outputs: Outputs) -> list[Scored]:
         return list(zip(outputs["generated_text"], outputs["score"], strict=True))
 
     text: Inputs = {"text": samples}
     return [
-        _over_ids("continue_ids", generator, samples, expected),
+        _over_ids("continue_ids", model, samples, expected),
         Question("serving_default", 1, "serving_default", [text], read, expected),
-        _score(text, samples, generator.log_prob(encoded)),
+        _score(text, samples, model.log_prob(encoded)),
     ]
 
 

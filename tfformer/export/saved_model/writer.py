@@ -1,6 +1,5 @@
 """Writes a translator or a language model as a TensorFlow SavedModel."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from tfformer.engines.saved_model import read_signatures
 from tfformer.export.saved_model.signatures import signatures_of
 from tfformer.inference.text_model import TextModel
 from tfformer.model.fast_layers import with_axes
-from tfformer.run_directory import Model, first_line
+from tfformer.run_directory import first_line
 from tfformer.special_ids import END_ID
 
 FIRST_TEXT = b"This is the first request."
@@ -25,8 +24,9 @@ def write(folder: Path, exported: TextModel, dtype: str, with_text: bool) -> Non
     `dtype` is the type of weights and arithmetic. Without text signatures, the SavedModel uses only
     core TensorFlow operations. It raises OSError if the folder cannot be written to.
     """
-    exported = exported.with_model(_cast(exported.model, dtype))
-    model = exported.model
+    config = exported.model.get_config() | {"dtype": dtype}
+    model = type(exported.model).from_config(config)
+    model.set_weights(exported.model.get_weights())
     holder = tf.Module()
     holder.weights = [weight.value for weight in model.weights]  # C++ loaders lack Keras' tracking
     # A second copy, as (D, V): every step multiplies by it, and this layout is faster.
@@ -38,7 +38,7 @@ def write(folder: Path, exported: TextModel, dtype: str, with_text: bool) -> Non
         logits = model.add_output_bias(tf.matmul(rows, holder.output_kernel))  # (rows, V)
         return tf.reshape(logits, with_axes(hidden, -1, logits.shape[-1]))
 
-    functions = signatures_of(exported, to_logits)
+    functions = signatures_of(exported.with_model(model), to_logits)
     chosen = functions.over_ids | (functions.over_text if with_text else {})
     try:
         tf.saved_model.save(holder, str(folder), signatures=chosen)
@@ -47,13 +47,6 @@ def write(folder: Path, exported: TextModel, dtype: str, with_text: bool) -> Non
         raise OSError(
             f"{folder.parent} cannot be written to ({first_line(error)}); free some space"
         ) from None
-
-
-def _cast(model: Model, dtype: str) -> Model:
-    """Return a copy of the model with weights and arithmetic in `dtype`."""
-    cast = type(model).from_config(model.get_config() | {"dtype": dtype})
-    cast.set_weights(model.get_weights())
-    return cast
 
 
 def signatures(folder: Path) -> dict[str, dict[str, Any]]:
@@ -73,8 +66,8 @@ def _write_warmup(folder: Path) -> None:
     """Write a small request for each signature, which TensorFlow Serving sends to a new version.
 
     The first request is slow because it initialises the graph. A record is a PredictionLog of
-    tensorflow-serving-api; its few nested messages are encoded here by their field numbers, so that
-    an export does not need that package.
+    tensorflow-serving-api (apis/prediction_log.proto, predict.proto, model.proto); its few nested
+    messages are encoded here by their field numbers, so that an export does not need that package.
     """
     ids = {"ids": np.array([[END_ID + 1]], np.int32), "lengths": np.array([1], np.int32)}
     values = ids | dict.fromkeys(("text", "source", "target"), np.array([FIRST_TEXT], object))
@@ -82,19 +75,14 @@ def _write_warmup(folder: Path) -> None:
     path.parent.mkdir()
     with tf.io.TFRecordWriter(str(path)) as file:
         for signature, described in signatures(folder).items():
-            inputs = {name: values[name] for name in described["inputs"]}
-            file.write(_prediction_log(signature, inputs))
-
-
-def _prediction_log(signature: str, inputs: Mapping[str, np.ndarray]) -> bytes:
-    """tensorflow_serving/apis: prediction_log.proto, predict.proto, model.proto."""
-    # PredictRequest.model_spec, ModelSpec.signature_name
-    request = _field(1, _field(3, signature.encode()))
-    for name, values in inputs.items():
-        tensor = tf.make_tensor_proto(values).SerializeToString()
-        # PredictRequest.inputs: a map's key, value
-        request += _field(2, _field(1, name.encode()) + _field(2, tensor))
-    return _field(6, _field(1, request))  # PredictionLog.predict_log, PredictLog.request
+            # PredictRequest.model_spec, ModelSpec.signature_name
+            request = _field(1, _field(3, signature.encode()))
+            for name in described["inputs"]:
+                tensor = tf.make_tensor_proto(values[name]).SerializeToString()
+                # PredictRequest.inputs: a map's key, value
+                request += _field(2, _field(1, name.encode()) + _field(2, tensor))
+            # PredictionLog.predict_log, PredictLog.request
+            file.write(_field(6, _field(1, request)))
 
 
 def _field(number: int, content: bytes) -> bytes:
