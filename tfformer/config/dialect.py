@@ -109,10 +109,6 @@ class Dialect(Section):
         """Return the fields that affect only the search, not the weights."""
         return {name: getattr(self, name) for name in SEARCH} | {"rules": self.rules.to_dict()}
 
-    def only_with_encoder(self) -> bool:
-        """Whether a field is set that only a translation model can have."""
-        return self.zero_start or bool(self.num_decoder_heads or self.decoder_d_ff)
-
     @model_validator(mode="before")
     @classmethod
     def _named(cls, value: object) -> object:

@@ -107,26 +107,20 @@ class ModelConfig(Section):
     def _check_language_model(self) -> Self:
         if self.has_encoder:
             return self
-        if self.num_decoder_layers is not None:
-            raise ValueError(
-                f"model.num_decoder_layers={self.num_decoder_layers} needs an encoder; with "
-                "model.architecture=decoder set num_layers"
-            )
-        if self.decoder != "attention":
-            raise ValueError(
-                f"model.decoder={self.decoder!r} needs an encoder; with model.architecture=decoder "
-                "leave it out"
-            )
-        if self.norm == "marian":
-            raise ValueError(
-                "model.norm='marian' needs an encoder; with model.architecture=decoder choose post "
-                "or pre"
-            )
-        if self.dialect.only_with_encoder():
-            raise ValueError(
-                f"model.dialect={self.dialect.to_dict()!r} needs an encoder; with "
-                "model.architecture=decoder leave it out"
-            )
+        dialect = self.dialect
+        has_decoder = dialect.zero_start or dialect.num_decoder_heads or dialect.decoder_d_ff
+        refused = (
+            (self.num_decoder_layers is not None, "num_decoder_layers", "set num_layers"),
+            (self.decoder != "attention", "decoder", "leave it out"),
+            (self.norm == "marian", "norm", "choose post or pre"),
+            (has_decoder, "dialect", "leave it out"),
+        )
+        for is_set, key, remedy in refused:
+            if is_set:
+                raise ValueError(
+                    f"model.{key}={self.to_dict()[key]!r} needs an encoder; with "
+                    f"model.architecture=decoder {remedy}"
+                )
         return self
 
 

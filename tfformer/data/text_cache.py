@@ -171,7 +171,12 @@ def _explained(file: Path) -> Iterator[None]:
 def _open(entry: Path, key: dict[str, Any], names: Sequence[str]) -> EncodedText:
     """Map a text's files, and verify their digest."""
     try:
-        values = _manifest(entry)
+        if not (entry / MANIFEST).is_file():
+            raise ValueError(f"{MANIFEST} is missing")
+        values = parse_json(read_text(entry / MANIFEST))
+        digest = values.pop("digest", None) if isinstance(values, dict) else None
+        if not isinstance(values, dict) or digest != digest_of_values(values):
+            raise ValueError(f"{MANIFEST} does not match its digest")
         if values["key"] != key:
             raise ValueError("it was written for another text, vocabulary or version")
         text = EncodedText(
@@ -189,17 +194,6 @@ def _open(entry: Path, key: dict[str, Any], names: Sequence[str]) -> EncodedText
             "training run writes it again"
         ) from None
     return text
-
-
-def _manifest(entry: Path) -> dict[str, Any]:
-    """Read a manifest and verify the digest that it contains."""
-    if not (entry / MANIFEST).is_file():
-        raise ValueError(f"{MANIFEST} is missing")
-    values = parse_json(read_text(entry / MANIFEST))
-    digest = values.pop("digest", None) if isinstance(values, dict) else None
-    if not isinstance(values, dict) or digest != digest_of_values(values):
-        raise ValueError(f"{MANIFEST} does not match its digest")
-    return values
 
 
 def _mapped(folder: Path, names: Sequence[str]) -> Sides:

@@ -195,18 +195,9 @@ class _TransformerLayer(SequenceLayer):
     ) -> tuple[tf.Tensor, tf.Tensor, KeysValues]:
         """Attend from T new positions to earlier ones and to each other.
 
-        This is the self-attention sub-layer with the residual connection.
-
-        Args:
-            x: Vectors (R, T, D) at position, position + 1, ...
-            mask: Boolean, broadcastable to (R, H, T, L).
-            cache: Keys and values, each (R, H, L, D // H). Without it the positions attend only to
-                each other, and L is T.
-            position: The position of the first vector.
-            training: Whether to apply dropout.
-
-        Returns:
-            Vectors (R, T, D), weights (R, H, T, L), and the cache with these positions.
+        This is the self-attention sub-layer with the residual connection; the arguments are those
+        of `EncoderLayer.step`. It returns vectors (R, T, D), weights (R, H, T, L), and the cache
+        with these positions.
         """
         h = self.self_attention_residual.before(x)  # (R, T, D)
         new = self.self_attention.project(h)  # keys and values, each (R, H, T, D // H)
@@ -403,10 +394,9 @@ class DecoderLayer(_TransformerLayer):
         """Transform T new positions of a target, given the cache of earlier ones.
 
         Args:
-            x: Vectors (R, T, D) at position, position + 1, ...
+            x: Vectors (R, T, D), see `EncoderLayer.step` for this and the next three arguments.
             mask: Boolean, broadcastable to (R, H, T, L).
-            cache: Keys and values, each (R, H, L, D // H). Without it the positions attend only to
-                each other, and L is T.
+            cache: Keys and values, each (R, H, L, D // H).
             position: The position of the first vector.
             memory_keys_values: Keys and values of the memory, each (R, H, S, D // H).
             memory_mask: Boolean, broadcastable to (R, H, T, S).

@@ -57,18 +57,10 @@ class MarianDecoderLayer(DecoderLayer):
         attended, weights = attention.attend(h, cache, mask)
         _, values = tf.split(attention.key_value(h), 2, axis=-1)
         to_itself = attention.output_projection(values)  # (R, T, D), with attention weight 1
-        is_first = _sees_one_key(mask, tf.shape(cache.keys)[2])
-        attended = tf.where(is_first, to_itself, attended)
+        visible = tf.ones((1, 1, 1, tf.shape(cache.keys)[2]), tf.bool)
+        if mask is not None:
+            visible = tf.logical_and(visible, mask)  # (R or 1, 1, T or 1, L), equal in all heads
+        counts = tf.reduce_sum(tf.cast(visible, tf.int32), axis=-1)
+        sees_one_key = counts[:, 0, :, tf.newaxis] == 1
+        attended = tf.where(sees_one_key, to_itself, attended)
         return self.self_attention_residual.after(x, attended, training), weights, cache
-
-
-def _sees_one_key(mask: tf.Tensor | None, keys: tf.Tensor) -> tf.Tensor:
-    """Return which positions may attend to exactly one of `keys`, broadcasting over (R, T, 1).
-
-    The mask must be the same in all heads.
-    """
-    visible = tf.ones((1, 1, 1, keys), tf.bool)
-    if mask is not None:
-        visible = tf.logical_and(visible, mask)  # (R or 1, 1, T or 1, L)
-    counts = tf.reduce_sum(tf.cast(visible, tf.int32), axis=-1)
-    return counts[:, 0, :, tf.newaxis] == 1

@@ -91,7 +91,11 @@ class SimpleRecurrentUnit(SequenceLayer):
         """
         decay, added = self._gates(x)  # each (R, T, D)
         if mask is not None:
-            is_read, continues = _read_mask(mask[:, 0], tf.shape(x)[1])
+            positions = tf.range(tf.shape(x)[1])
+            is_same = positions == positions[:, tf.newaxis]  # (T, T)
+            is_earlier = positions < positions[:, tf.newaxis]
+            is_read = tf.reduce_any(mask[:, 0] & is_same, axis=-1, keepdims=True)  # (R, T, 1)
+            continues = tf.reduce_any(mask[:, 0] & is_earlier, axis=-1, keepdims=True)
             added = tf.where(is_read, added, 0.0)
             decay = tf.where(continues, tf.where(is_read, decay, 1.0), 0.0)
         if state is not None:
@@ -115,18 +119,6 @@ class SimpleRecurrentUnit(SequenceLayer):
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | arguments_of(self, ("d_model",))
-
-
-def _read_mask(mask: tf.Tensor, length: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return which positions are read, and which continue an earlier one, each (R, T, 1).
-
-    `mask` broadcasts over (R, T, T).
-    """
-    positions = tf.range(length)
-    is_same = positions == positions[:, tf.newaxis]  # (T, T)
-    is_earlier = positions < positions[:, tf.newaxis]
-    is_read = tf.reduce_any(mask & is_same, axis=-1, keepdims=True)
-    return is_read, tf.reduce_any(mask & is_earlier, axis=-1, keepdims=True)
 
 
 @tf.custom_gradient
@@ -247,8 +239,7 @@ class RecurrentDecoder(Decoder):
         memory: ProjectedMemory | None = None,
     ) -> tuple[tf.Tensor, Any]:
         """Transform T new positions (R, T, D) after the states; see `Decoder.step`."""
-        x = self.add_positions(embeddings, position)
-        return self._read(x, cache, memory)
+        return self._read(self.add_positions(embeddings, position), cache, memory)
 
     def beam_step(
         self,
@@ -258,8 +249,7 @@ class RecurrentDecoder(Decoder):
         memory: ProjectedMemory | None = None,
     ) -> tuple[tf.Tensor, Any]:
         """Transform the next position of N beams (B, N, D); see `Decoder.beam_step`."""
-        x = self._add_position(embeddings, position)
-        return self._read(x, cache, memory)
+        return self._read(self._add_position(embeddings, position), cache, memory)
 
     def _read(
         self, x: tf.Tensor, cache: RecurrentStates, memory: ProjectedMemory | None

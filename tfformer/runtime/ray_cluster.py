@@ -33,7 +33,18 @@ def connect(address: str, log_to_driver: bool) -> None:
     if address == "auto":
         address = os.environ.get("RAY_ADDRESS") or address
     if address not in ("auto", "local"):
-        _check_reachable(address)
+        host, _, port = address.removeprefix(CLIENT).rpartition(":")
+        if not host or "/" in host or not port.isdecimal():
+            raise ValueError(
+                f"--ray {address} must be HOST:PORT, {CLIENT}HOST:PORT or local; {REMEDY}"
+            )
+        try:  # Ray itself would wait for minutes
+            socket.create_connection((host, int(port)), SECONDS_TO_CONNECT).close()
+        except (OSError, OverflowError) as error:
+            raise ConnectionError(
+                f"there is no Ray cluster at {address} ({error}; waited up to {SECONDS_TO_CONNECT} "
+                f"seconds); {REMEDY}"
+            ) from None
     environment = {"env_vars": ONE_THREAD}
     join = functools.partial(
         ray.init, address, log_to_driver=log_to_driver, runtime_env=environment
@@ -103,20 +114,6 @@ def check_version(version: str) -> None:
             f"a worker has tfformer {__version__}, but the job was started with {version}; install "
             "the same version on all machines"
         )
-
-
-def _check_reachable(address: str) -> None:
-    """Raise ConnectionError if an address does not answer; Ray itself would wait for minutes."""
-    host, _, port = address.removeprefix(CLIENT).rpartition(":")
-    if not host or "/" in host or not port.isdecimal():
-        raise ValueError(f"--ray {address} must be HOST:PORT, {CLIENT}HOST:PORT or local; {REMEDY}")
-    try:
-        socket.create_connection((host, int(port)), SECONDS_TO_CONNECT).close()
-    except (OSError, OverflowError) as error:
-        raise ConnectionError(
-            f"there is no Ray cluster at {address} ({error}; waited up to {SECONDS_TO_CONNECT} "
-            f"seconds); {REMEDY}"
-        ) from None
 
 
 def reason(error: BaseException) -> str:

@@ -4,6 +4,7 @@ This module finds the model for a language pair, names languages and detects a t
 """
 
 import asyncio
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -79,7 +80,8 @@ class Directions:
         no language was detected.
         """
         models = self._models
-        for pair in _pairs(source.lower(), target.lower()):
+        sources, targets = ((code.lower(), _base(code.lower())) for code in (source, target))
+        for pair in itertools.product(sources, targets):
             if pair in models:
                 return Direction(*pair, models[pair])
         known = ", ".join(f"{one} to {other}" for one, other in models)
@@ -146,15 +148,6 @@ def language_name(code: str) -> str:
         return code
 
 
-def _pairs(source: str, target: str) -> list[tuple[str, str]]:
-    """Return a pair of codes, followed by its variants without regions."""
-    return [
-        (source, target),
-        (source, _base(target)),
-        (_base(source), target),
-        (_base(source), _base(target)),
-    ]
-
-
 def _base(code: str) -> str:
+    """Return a language's code without its region."""
     return code.partition("-")[0]
