@@ -9,6 +9,7 @@ alignment error rate against the grammar's alignment. The last line is JSON.
 
 import json
 import sys
+from collections.abc import Sequence
 
 from tfformer.runtime.tensorflow import import_tensorflow
 
@@ -16,7 +17,7 @@ import_tensorflow()
 
 from tfformer import Translator  # noqa: E402
 from tfformer.data import phrasebook  # noqa: E402
-from tfformer.explain.alignment import alignment_error_rate, alignments, pharaoh  # noqa: E402
+from tfformer.explain.alignment import Alignment, alignments, pharaoh  # noqa: E402
 
 SENTENCES = 50
 
@@ -35,6 +36,16 @@ def main(run: str) -> None:
     print(f"{sources[0]}\n{targets[0]}\n{pharaoh(links)}   (the grammar: {pharaoh(known[0])})")
     rounded = {layer: round(rate, 4) for layer, rate in rates.items()}
     print(json.dumps({"sentences": len(pairs), "alignment_error_rate": rounded}))
+
+
+def alignment_error_rate(predicted: Sequence[Alignment], known: Sequence[Alignment]) -> float:
+    """Return 1 - 2 |A and S| / (|A| + |S|) over all sentences (Och and Ney 2003).
+
+    A are the predicted links, S the known links, which all count as sure.
+    """
+    pairs = [(set(a), set(s)) for a, s in zip(predicted, known, strict=True)]
+    total = sum(len(a) + len(s) for a, s in pairs)
+    return 1 - 2 * sum(len(a & s) for a, s in pairs) / total
 
 
 if __name__ == "__main__":

@@ -72,11 +72,17 @@ def pronoun_decision(sentence: str, translation: str) -> Decision:
     return Decision(sentence, translation, pronoun_index, others)
 
 
+def hidden(pair: phrasebook.Pair, source_words: tuple[int, ...]) -> Hidden:
+    """Return source words with the target words that are aligned to them."""
+    target_words = {j for i, j in pair.alignment if i in source_words}
+    return Hidden(source_words, tuple(sorted(target_words)))
+
+
 def noun_influence(translator: Translator, pairs: Sequence[phrasebook.Pair]) -> NounInfluence:
     """Measure how much the reference's pronoun depends on each noun phrase."""
     decisions = [pronoun_decision(pair.source, pair.target) for pair in pairs]
-    antecedents = [Hidden(pair.antecedent, pair.in_target(pair.antecedent)) for pair in pairs]
-    distractors = [Hidden(pair.distractor, pair.in_target(pair.distractor)) for pair in pairs]
+    antecedents = [hidden(pair, pair.antecedent) for pair in pairs]
+    distractors = [hidden(pair, pair.distractor) for pair in pairs]
     seen = log_odds(translator, decisions, [Hidden()] * len(decisions))  # (N,)
     antecedent = seen - log_odds(translator, decisions, antecedents)
     distractor = seen - log_odds(translator, decisions, distractors)

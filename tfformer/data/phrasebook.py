@@ -34,10 +34,6 @@ class Pair:
     # The source word "it" and its target word; coreference only
     pronoun: tuple[int, int] | None = None
 
-    def in_target(self, source_words: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the target words that are aligned to these source words, in order."""
-        return tuple(sorted({j for i, j in self.alignment if i in source_words}))
-
 
 def pairs(split: str) -> list[Pair]:
     """Return all pairs of a split, "train", "valid" or "test", in a fixed shuffled order.

@@ -119,26 +119,6 @@ def pharaoh(alignment: Alignment) -> str:
     return " ".join(f"{source}-{target}" for source, target in alignment)
 
 
-def alignment_error_rate(predicted: Sequence[Alignment], known: Sequence[Alignment]) -> float:
-    """Return 1 - 2 |A and S| / (|A| + |S|) over all sentences (Och and Ney 2003).
-
-    A are the predicted links, S the known links, which all count as sure. The rate is 0 if all
-    links are right and 1 if all are wrong. ValueError is raised if there are no links.
-
-    Example:
-        >>> alignment_error_rate([((0, 0), (1, 1))], [((0, 0), (1, 2))])
-        0.5
-    """
-    pairs = [(set(a), set(s)) for a, s in zip(predicted, known, strict=True)]
-    total = sum(len(a) + len(s) for a, s in pairs)
-    if not total:
-        raise ValueError(
-            "these alignments have no links, so their error rate is undefined; pass sentences "
-            "with links"
-        )
-    return 1 - 2 * sum(len(a & s) for a, s in pairs) / total
-
-
 def strongest(maps: AttentionMaps, layer: int) -> Alignment:
     """Link each target word, and each source word, to the word with the strongest weight."""
     rows = maps.weights[layer - 1].mean(axis=0)  # (T, S), the end tokens last

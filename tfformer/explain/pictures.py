@@ -72,8 +72,10 @@ def draw_attention(
     maps: AttentionMaps = getattr(attention, kind).words()
     row = None if word is None else _row(maps, word)
     if path.suffix == PAGE:
-        first_row = _first_row(maps) if row is None else row
-        _write_page(attention, path, kind, first_row, languages)
+        if row is None:
+            words = [word.strip(PUNCTUATION).casefold() for word in maps.rows]
+            row = words.index(FAMOUS_WORD) if FAMOUS_WORD in words else 0
+        _write_page(attention, path, kind, row, languages)
         return
     if row is not None:
         weights = maps.weights[:, :, row : row + 1]
@@ -136,25 +138,19 @@ def _write_page(
     attention: Attention, path: Path, kind: str, row: int, languages: Sequence[str] | None
 ) -> None:
     """Write a page to explore every kind, layer and head, by words and pieces."""
-    layers = len(attention.encoder.weights)
-    start = {"kind": kind, "layer": layers, "head": "mean", "row": row}
-    data = {
-        "start": start,
-        "languages": list(languages or []),
-        "kinds": {kind: _page_data(getattr(attention, kind)) for kind in KINDS},
-    }
+    kinds = {}
+    for maps in attention:
+        layers, heads, *_ = maps.weights.shape
+        kinds[maps.kind] = {
+            "title": KINDS[maps.kind],
+            "layers": layers,
+            "heads": heads,
+            "words": _view(maps.words()),
+            "pieces": _view(maps),
+        }
+    start = {"kind": kind, "layer": len(attention.encoder.weights), "head": "mean", "row": row}
+    data = {"start": start, "languages": list(languages or []), "kinds": kinds}
     write_text(path, fill_page(TEMPLATE, data))
-
-
-def _page_data(maps: AttentionMaps) -> dict[str, Any]:
-    layers, heads, *_ = maps.weights.shape
-    return {
-        "title": KINDS[maps.kind],
-        "layers": layers,
-        "heads": heads,
-        "words": _view(maps.words()),
-        "pieces": _view(maps),
-    }
 
 
 def _view(maps: AttentionMaps) -> dict[str, Any]:
@@ -165,12 +161,6 @@ def _view(maps: AttentionMaps) -> dict[str, Any]:
     content = np.round(255 * maps.weights).astype(np.uint8).tobytes()
     weights = base64.b64encode(content).decode("ascii")
     return {"rows": maps.rows, "columns": maps.columns, "weights": weights}
-
-
-def _first_row(maps: AttentionMaps) -> int:
-    """Return the row of the famous word, or the first row."""
-    words = [row.strip(PUNCTUATION).casefold() for row in maps.rows]
-    return words.index(FAMOUS_WORD) if FAMOUS_WORD in words else 0
 
 
 def _row(maps: AttentionMaps, word: str) -> int:

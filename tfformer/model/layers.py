@@ -394,9 +394,10 @@ class DecoderLayer(_TransformerLayer):
         """Transform T new positions of a target, given the cache of earlier ones.
 
         Args:
-            x: Vectors (R, T, D), see `EncoderLayer.step` for this and the next three arguments.
+            x: Vectors (R, T, D) at position, position + 1, ...
             mask: Boolean, broadcastable to (R, H, T, L).
-            cache: Keys and values, each (R, H, L, D // H).
+            cache: Keys and values, each (R, H, L, D // H). Without it the positions attend only to
+                each other, and L is T.
             position: The position of the first vector.
             memory_keys_values: Keys and values of the memory, each (R, H, S, D // H).
             memory_mask: Boolean, broadcastable to (R, H, T, S).
