@@ -7,13 +7,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 WEB = ROOT / "export" / "on_device" / "web" / "src"
-LOOKS = [
-    ROOT / "tfformer" / "serving" / "serve.html",
-    ROOT / "tfformer" / "serving" / "docs.html",
-    ROOT / "tfformer" / "explain" / "attention.html",
-    ROOT / "tfformer" / "explain" / "comparison.html",
-    WEB / "page.css",
-]
+LOOKS = [ROOT / "tfformer" / "look.css", WEB / "page.css"]
+PAGES = [*(ROOT / "tfformer").rglob("*.html"), WEB / "index.html"]
 POLICY = re.compile(r'http-equiv="Content-Security-Policy"\s+content="([^"]*)"')
 
 
@@ -28,7 +23,7 @@ def test_the_pages_have_one_look():
     assert len(set(blocks)) == 1
 
 
-@pytest.mark.parametrize("path", [*LOOKS, WEB / "index.html"], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*LOOKS, *PAGES], ids=lambda path: path.name)
 def test_no_page_names_another_server(path):
     assert not re.search(r"https?://|@import|url\(", path.read_text(encoding="utf-8"))
 
