@@ -19,26 +19,18 @@ SEARCH = (
 
 
 class Rules(Section):
-    """The rules in Transformers' generation that change the logits at each step.
+    """The rules in Transformers' generation that change the logits at each step."""
 
-    Attributes:
-        repetition_penalty: Positive logits of tokens in the translation are divided by it, negative
-            logits multiplied.
-        no_repeat_ngram_size: Length of the n-grams that may not occur twice in a translation; 0
-            turns the rule off.
-        min_length: Minimum number of tokens before the end token.
-        bad_words: Sequences of ids that a translation must not contain.
-        beam_scores: What the rules change in the beam search: "log_probs"; "renormalized", where
-            the probabilities sum to 1 again after the rules; or "logits", as in CTranslate2.
-        start_token: The token that Transformers' decoder reads first; the repetition rules count it
-            as part of the translation.
-    """
-
+    # Positive logits of tokens in the translation are divided by it, negative logits multiplied.
     repetition_penalty: float = Field(1.0, gt=0, le=1000)
-    no_repeat_ngram_size: int = Field(0, ge=0, le=10**6)
-    min_length: int = Field(0, ge=0, le=10**9)
-    bad_words: list[list[int]] = []
+    no_repeat_ngram_size: int = Field(0, ge=0, le=10**6)  # n-grams that may occur only once; 0: off
+    min_length: int = Field(0, ge=0, le=10**9)  # minimum number of tokens before the end token
+    bad_words: list[list[int]] = []  # sequences of ids that a translation must not contain
+    # What the rules change in the beam search: log_probs; renormalized, where the probabilities sum
+    # to 1 again after the rules; or logits, as in CTranslate2.
     beam_scores: RuledScores = "log_probs"
+    # The token that Transformers' decoder reads first; the repetition rules count it as part of the
+    # translation.
     start_token: int = Field(START_ID, ge=0)
 
     @model_serializer(mode="wrap")
@@ -52,28 +44,6 @@ class Dialect(Section):
     `model.dialect` names a known family (`paper`, `marian` or `m2m100`), or maps fields to the
     values in which a checkpoint differs from the paper. The defaults are the paper's.
 
-    Attributes:
-        position_layout: The order of sines and cosines: "interleaved", or all sines first in
-            "halves".
-        position_timescale: The range of wavelengths: "paper", or Tensor2Tensor's "t2t".
-        position_offset: The position of the first token; M2M100 counts from 2.
-        scale_embedding: Whether embeddings are multiplied by sqrt(d_model).
-        zero_start: Whether the start token's vector is zero, as in Marian, and not learned.
-        output_bias: Whether the logits have a bias for each piece of the vocabulary.
-        epsilon: Added to the variance in layer normalisation.
-        num_decoder_heads: Attention heads of the decoder; None for as many as the encoder's.
-        decoder_d_ff: Width of the decoder's feed-forward layers; None for the encoder's.
-        length_normalization: How the beam search normalises scores by length: "wu", equation 14 of
-            Wu et al. 2016, or "power", length^alpha, as in Marian and Transformers.
-        narrowing: Whether the beam shrinks by one each time a hypothesis ends, as in Marian.
-        early_stopping: Whether the search for a sentence ends as soon as there are as many finished
-            hypotheses as beams. Transformers' default (False) continues while the best beam, if it
-            ended now, would beat the worst finished hypothesis.
-        allow_unknown: Whether a translation may contain the unknown token; Marian's may not.
-        max_length_factor: Maximum target tokens per source token.
-        extra_length: Target tokens allowed in addition to that (section 6.1).
-        rules: Further rules in Transformers' generation that forbid or penalise tokens.
-
     Example:
         >>> Dialect.of("m2m100").position_offset
         2
@@ -83,22 +53,29 @@ class Dialect(Section):
         'paper'
     """
 
-    position_layout: PositionLayout = "interleaved"
-    position_timescale: PositionTimescale = "paper"
-    position_offset: int = Field(0, ge=0, le=1000)
-    scale_embedding: bool = True
-    zero_start: bool = False
-    output_bias: bool = False
-    epsilon: float = Field(1e-6, ge=0, le=1)
-    num_decoder_heads: int | None = Field(None, ge=1, le=10**6)
-    decoder_d_ff: int | None = Field(None, ge=1, le=10**6)
+    position_layout: PositionLayout = "interleaved"  # of sines and cosines; halves: all sines first
+    position_timescale: PositionTimescale = (
+        "paper"  # the range of wavelengths; t2t: Tensor2Tensor's
+    )
+    position_offset: int = Field(0, ge=0, le=1000)  # of the first token; M2M100 counts from 2
+    scale_embedding: bool = True  # multiply embeddings by sqrt(d_model)
+    zero_start: bool = False  # the start token's vector is zero, as in Marian, and not learned
+    output_bias: bool = False  # the logits have a bias for each piece of the vocabulary
+    epsilon: float = Field(1e-6, ge=0, le=1)  # added to the variance in layer normalisation
+    num_decoder_heads: int | None = Field(None, ge=1, le=10**6)  # None: as many as the encoder's
+    decoder_d_ff: int | None = Field(None, ge=1, le=10**6)  # None: the encoder's
+    # How the beam search normalises scores by length. wu: equation 14 of Wu et al. 2016; power:
+    # length^alpha, as in Marian and Transformers.
     length_normalization: LengthNormalization = "wu"
-    narrowing: bool = False
+    narrowing: bool = False  # the beam shrinks by one each time a hypothesis ends, as in Marian
+    # The search for a sentence ends as soon as there are as many finished hypotheses as beams.
+    # Transformers' default (False) continues while the best beam, if it ended now, would beat the
+    # worst finished hypothesis.
     early_stopping: bool = True
-    allow_unknown: bool = True
-    max_length_factor: float = Field(1.0, ge=0.01, le=1000)
-    extra_length: int = Field(50, ge=0, le=10**9)
-    rules: Rules = Rules()
+    allow_unknown: bool = True  # a translation may contain the unknown token; Marian's may not
+    max_length_factor: float = Field(1.0, ge=0.01, le=1000)  # target tokens per source token
+    extra_length: int = Field(50, ge=0, le=10**9)  # target tokens in addition to that; section 6.1
+    rules: Rules = Rules()  # of Transformers' generation, which forbid or penalise tokens
 
     @classmethod
     def of(cls, value: "str | Mapping[str, Any] | Dialect") -> Self:
