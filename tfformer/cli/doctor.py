@@ -31,7 +31,7 @@ SECONDS = 0.3  # length per measurement
 SIZES = {"processor": 1024, "GPU": 8192}  # rows and columns of the matrices
 
 
-@click.command(epilog=examples(["tfformer doctor", "tfformer doctor --json > report.json"]))
+@click.command(epilog=examples("tfformer doctor", "tfformer doctor --json > report.json"))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(as_json: bool) -> None:
     """Report versions, devices and extras, and what is missing.

@@ -46,9 +46,7 @@ reference = click.option(
 )
 
 
-@click.command(
-    epilog=examples(["tfformer evaluate runs/mine --source test.en --reference test.de"])
-)
+@click.command(epilog=examples("tfformer evaluate runs/mine --source test.en --reference test.de"))
 @run
 @click.option(
     "--source", type=TEXT_SOURCE, required=True, metavar="F", help="Text to translate or predict."
@@ -126,11 +124,9 @@ def _evaluate_language_model(run: Run, source: str) -> dict[str, Any]:
 
 @click.command(
     epilog=examples(
-        [
-            "tfformer compare runs/first runs/second --source test.en --reference test.de",
-            "tfformer compare runs/mine other.out --source test.en --reference test.de "
-            "--output page.html",
-        ]
+        "tfformer compare runs/first runs/second --source test.en --reference test.de",
+        "tfformer compare runs/mine other.out --source test.en --reference test.de "
+        "--output page.html",
     )
 )
 @click.argument("a", metavar="A")
@@ -234,14 +230,12 @@ def _comparison_lines(compared: Comparison) -> Iterator[str]:
 @click.command(
     epilog=f"{SCORE_HELP}\n"
     + examples(
-        [
-            "tfformer score runs/mine --source test.en --target test.de",
-            "",
-            "# choose among the translations of another run, four for each line of news.en",
-            "tfformer translate runs/one --input news.en --n-best 4 --output four.de",
-            "sed 'p;p;p' news.en > four.en",
-            "tfformer score runs/two --source four.en --target four.de | paste - four.de",
-        ]
+        "tfformer score runs/mine --source test.en --target test.de",
+        "",
+        "# choose among the translations of another run, four for each line of news.en",
+        "tfformer translate runs/one --input news.en --n-best 4 --output four.de",
+        "sed 'p;p;p' news.en > four.en",
+        "tfformer score runs/two --source four.en --target four.de | paste - four.de",
     )
 )
 @run

@@ -12,13 +12,10 @@ from tfformer.cli.terminal import check_new_file, load_tensorflow
 
 @click.command(
     epilog=examples(
-        [
-            'tfformer attention runs/phrasebook "The animal is tired." --output look.html',
-            'tfformer attention runs/phrasebook "The animal is tired." --kind cross '
-            "--output cross.png",
-            'tfformer attention runs/phrasebook "The animal is tired." --kind influence '
-            "--word Das/Der/Die --output das.png",
-        ]
+        'tfformer attention runs/phrasebook "The animal is tired." --output look.html',
+        'tfformer attention runs/phrasebook "The animal is tired." --kind cross --output cross.png',
+        'tfformer attention runs/phrasebook "The animal is tired." --kind influence '
+        "--word Das/Der/Die --output das.png",
     )
 )
 @run
@@ -72,7 +69,7 @@ def attention(run: str, sentence: str, kind: str, word: str | None, output: str)
     print(output)
 
 
-@click.command(epilog=examples(["tfformer inspect runs/mine"]))
+@click.command(epilog=examples("tfformer inspect runs/mine"))
 @run
 def inspect(run: str) -> None:
     """Print the recipe, layers, scores and files of a run, which may still be training."""

@@ -26,11 +26,9 @@ from tfformer.storage.artifact_folders import MANIFEST, is_run
 
 @click.command(
     epilog=examples(
-        [
-            "tfformer export runs/mine --format saved_model --output models/mine",
-            "tfformer export runs/mine --format litert --quantize int8 --output models/mine-litert",
-            "tfformer export runs/mine --format web --output site",
-        ]
+        "tfformer export runs/mine --format saved_model --output models/mine",
+        "tfformer export runs/mine --format litert --quantize int8 --output models/mine-litert",
+        "tfformer export runs/mine --format web --output site",
     )
 )
 @run

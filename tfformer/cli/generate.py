@@ -7,7 +7,7 @@ from tfformer.cli.terminal import load_tensorflow
 
 
 @click.command(
-    epilog=examples(['tfformer generate runs/lm --prefix "The animal" --count 5 --seed 1'])
+    epilog=examples('tfformer generate runs/lm --prefix "The animal" --count 5 --seed 1')
 )
 @run
 @click.option("--prefix", default="", metavar="TEXT", help="Beginning of each text.")

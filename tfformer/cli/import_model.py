@@ -18,11 +18,9 @@ if TYPE_CHECKING:
 @click.command(
     "import",
     epilog=examples(
-        [
-            "tfformer import Helsinki-NLP/opus-mt-en-de --run-dir runs/opus",
-            "tfformer import facebook/m2m100_418M --run-dir runs/m2m --languages en,de "
-            "--trim text.en-de",
-        ]
+        "tfformer import Helsinki-NLP/opus-mt-en-de --run-dir runs/opus",
+        "tfformer import facebook/m2m100_418M --run-dir runs/m2m --languages en,de "
+        "--trim text.en-de",
     ),
 )
 @click.argument("model")

@@ -47,12 +47,10 @@ class Program(click.Group):
     no_args_is_help=False,
     subcommand_metavar="VERB ...",
     epilog=examples(
-        [
-            "tfformer train phrasebook --run-dir runs/phrasebook",
-            'echo "The animal is tired." | tfformer translate runs/phrasebook',
-            "tfformer export runs/phrasebook --format saved_model --output models/phrasebook",
-            "tfformer serve runs/phrasebook --port 8501",
-        ]
+        "tfformer train phrasebook --run-dir runs/phrasebook",
+        'echo "The animal is tired." | tfformer translate runs/phrasebook',
+        "tfformer export runs/phrasebook --format saved_model --output models/phrasebook",
+        "tfformer serve runs/phrasebook --port 8501",
     ),
     context_settings={
         "help_option_names": ["-h", "--help"],

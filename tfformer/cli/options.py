@@ -3,7 +3,7 @@
 Values are checked while the command line is read, before TensorFlow is loaded.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -83,7 +83,7 @@ class LanguagePair(click.ParamType[tuple[str, str]]):
         return tuple(pair)
 
 
-def examples(lines: Sequence[str]) -> str:
+def examples(*lines: str) -> str:
     """Return the end of a help page: example commands, printed verbatim."""
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
 

@@ -16,10 +16,8 @@ if TYPE_CHECKING:
 
 @click.command(
     epilog=examples(
-        [
-            "tfformer serve runs/mine --port 8501",
-            "tfformer serve en-de=runs/mine de-en=models/back",
-        ]
+        "tfformer serve runs/mine --port 8501",
+        "tfformer serve en-de=runs/mine de-en=models/back",
     )
 )
 @click.argument("models", nargs=-1, required=True, metavar="[NAME=]RUN_OR_EXPORT...")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tfformer.config import Config
 
 
-@click.command(epilog=examples(["tfformer recipes"]))
+@click.command(epilog=examples("tfformer recipes"))
 def recipes() -> None:
     """List the built-in recipes."""
     from tfformer.config import builtin_recipes
@@ -25,7 +25,7 @@ def recipes() -> None:
         print(f"{name:<20}{title}")
 
 
-@click.command(epilog=examples(["tfformer corpus phrasebook --output corpus"]))
+@click.command(epilog=examples("tfformer corpus phrasebook --output corpus"))
 @click.argument("name", type=click.Choice(["phrasebook"]), metavar="phrasebook")
 @new_folder("Folder for {train,valid,test}.{en,de}.")
 def corpus(name: str, output: str) -> None:
@@ -56,13 +56,11 @@ TRAINING = "tfformer train recipe.yaml --run-dir runs/mine --set data.folder=cor
 @click.command(
     cls=Train,
     epilog=examples(
-        [
-            "tfformer train phrasebook --run-dir runs/phrasebook",
-            f"{TRAINING} training.epochs=30",
-            f"{TRAINING} training.epochs=30 --resume",
-            "tfformer train --init-from runs/opus --run-dir runs/tuned --set data.train=more.tsv "
-            "data.valid=valid.tsv training.epochs=3",
-        ]
+        "tfformer train phrasebook --run-dir runs/phrasebook",
+        f"{TRAINING} training.epochs=30",
+        f"{TRAINING} training.epochs=30 --resume",
+        "tfformer train --init-from runs/opus --run-dir runs/tuned --set data.train=more.tsv "
+        "data.valid=valid.tsv training.epochs=3",
     ),
 )
 @click.argument("recipe", required=False, metavar="[RECIPE]")

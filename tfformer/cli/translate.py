@@ -67,12 +67,10 @@ class Options(NamedTuple):
 
 @click.command(
     epilog=examples(
-        [
-            "tfformer translate runs/mine --input news.en --output news.de --beam-size 4",
-            'echo "The animal is tired." | tfformer translate runs/phrasebook',
-            "tfformer translate models/mine --format html --input page.html --output page.de.html",
-            "tfformer translate models/mine --input 'news-*.en.gz' --output translated --workers 2",
-        ]
+        "tfformer translate runs/mine --input news.en --output news.de --beam-size 4",
+        'echo "The animal is tired." | tfformer translate runs/phrasebook',
+        "tfformer translate models/mine --format html --input page.html --output page.de.html",
+        "tfformer translate models/mine --input 'news-*.en.gz' --output translated --workers 2",
     )
 )
 @click.argument("run", metavar="RUN")
