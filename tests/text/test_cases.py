@@ -128,6 +128,11 @@ def test_an_outlier_of_the_alignment_does_not_widen_an_element():
     assert "<b>zwei drei</b>" in found
 
 
+def test_a_protected_word_that_is_linked_to_another_word_is_not_lost():
+    found = translated("See <i>{x}</i> now", "html", "Sieh jetzt", align=lambda *_: [[(1, 1)]])[0]
+    assert found == "Sieh <i>{x}</i> jetzt"
+
+
 @pytest.mark.parametrize(
     ("format", "text", "expected"),
     [

@@ -75,13 +75,17 @@ class MarkedSentence(NamedTuple):
         """Whether the sentence contains a letter outside its protected words."""
         return any(piece.role is Role.TEXT and LETTER.search(piece.text) for piece in self.pieces)
 
-    def copies(self) -> Iterator[Span]:
-        """Yield the start and the end in `text` of each protected word."""
+    def copies(self) -> dict[Span, Piece]:
+        """Return the protected words by their positions in `text`, without spaces at the edges."""
+        copies = {}
         end = 0
         for piece in self.pieces:
             start, end = end, end + len(piece.text)
-            if piece.role is Role.COPY:
-                yield start, end
+            words = piece.text.strip()
+            if piece.role is Role.COPY and words:
+                start += piece.text.index(words)
+                copies[start, start + len(words)] = piece
+        return copies
 
     def written(self, translation: str) -> list[str]:
         """Return each character of a translation, spelled as in the sentence or the format.

@@ -65,9 +65,10 @@ import itertools
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter, itemgetter
 
 from tfformer.text.marked_sentence import EMPHASIS, MarkedSentence, Piece, Role, raw_text
 from tfformer.text.protected_words import LETTER, NO_SPACES, UNSPACED
@@ -83,7 +84,7 @@ TOKEN = re.compile(
 )
 TWO_LETTERS = re.compile(f"{LETTER}{{2}}")
 SEPARATOR = re.compile(r"(?<=\d)[.,](?=\d)")  # in numbers; languages use different separators
-CLAUSE = 4  # a longer "word" between spaces is a clause of a script without spaces
+CLAUSE = 6  # a longer "word" between spaces is a clause of a script without spaces
 GLUE = re.compile(rf"(?![{UNSPACED}])[\w'’/\u2010\u2011-]")  # attaches a word to the copy beside it
 FINAL = ".!?…。！？"  # signs at the end of a sentence
 CLOSING = ".,;:!?)]}…»”’%、。，；：！？）」』】"
@@ -93,19 +94,23 @@ NO_BEGINNING = re.compile(rf"[{re.escape(CLOSING)}]+(?!\w)|[-+*>#=|:~–—]|\d+
 Links = Sequence[tuple[int, int]]  # (source word, target word), numbers of the words between spaces
 
 
-@dataclass
+@dataclass(eq=False)
 class Mark:
     """Markup of a sentence: a node of a tree. A mark without text is a point."""
 
     piece: Piece  # for an element, the start tag
-    number: int  # of the piece
     start: int  # in the sentence
     end: int
     end_tag: str = ""
     follows_space: bool = False
     precedes_space: bool = False
     inside: list[Mark] = field(default_factory=list)
-    target: Span = (0, 0)  # in the list of the spaces and tokens of the translation
+    target: Span = (0, 0)  # among the spaces and tokens of the translation
+
+    @property
+    def is_point(self) -> bool:
+        """Whether it contains no text."""
+        return self.start == self.end
 
 
 @dataclass(eq=False)
@@ -118,21 +123,20 @@ class TextToken:
     word: int  # the number of the word between spaces
     is_word: bool
     space: str  # before it
-    raw: str = ""  # how it is written in the translation
     copy: Piece | None = None  # for a protected word
     source: TextToken | None = None  # for a protected word in the translation
     targets: list[TextToken] = field(default_factory=list)  # in the translation, by rules 2 to 4
     number: int = 0  # in the translation
 
     @property
-    def is_lost(self) -> bool:
-        """Whether it is a protected word that the translation lacks."""
-        return self.copy is not None and not self.targets
-
-    @property
     def is_plain(self) -> bool:
         """Whether it is a word that is not protected."""
         return self.is_word and self.copy is None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it is a protected word that the translation lacks."""
+        return self.copy is not None and not self.targets
 
 
 def with_marks(sentence: MarkedSentence, translation: str, links: Links | None = None) -> str:
@@ -140,47 +144,49 @@ def with_marks(sentence: MarkedSentence, translation: str, links: Links | None =
 
     `links` are the pairs of source words and target words, if they are known.
     """
-    if translation == sentence.text:
+    text = sentence.text
+    if translation == text:
         return raw_text(sentence.pieces)
     characters = sentence.written(translation)
     if sentence.is_text:
         return "".join(characters)
-    if translation.casefold() == sentence.text.casefold():
-        return "".join(_in_same_places(sentence, translation, characters))
-    whole, breaks = _tree(sentence)
-    source, target = _tokens_of_both(sentence, translation)
+    if len(translation) == len(text) and translation.casefold() == text.casefold():
+        return "".join(_in_same_places(sentence, characters))
+    root, breaks = _tree(sentence)
+    copies = sentence.copies()
+    source = _tokens(text, sorted(apart([*copies, *_occurrences(text, copies, text)])))
+    for token in source:
+        token.copy = copies.get((token.start, token.end))
+        token.is_word = token.is_word or token.copy is not None
+    target = _tokens(translation, _occurrences(text, copies, translation))
     same = _connect(source, target, links or ())
-    offsets = sorted({offset for mark in _all([whole]) for offset in (mark.start, mark.end)})
-    source, target = _cut_at_marks(source, target, same, offsets)
-    target = _with_lost_copies(_Alignment(source, target))
+    _divide_words(source, target, same, sorted(_edges(root)))
+    _insert_lost_copies(_Alignment(source, target))
+    _separate_copies(target, text)
+    placing = _Placing(_Alignment(source, target), text)
+    placing.place_breaks(breaks, translation)
+    placing.place(root, (0, len(target)))
+    strings = []
     for token in target:
-        token.raw = "".join(characters[token.start : token.end])
+        raw = "".join(characters[token.start : token.end])
         if token.copy:  # a lone "<" may get a neighbour
-            token.raw = sentence.escapes.get(token.copy.raw, token.copy.raw)
-    _separate_copies(target, sentence.text)
-    cues = _place_breaks(breaks, sentence.text, translation, target)
-    _Placing(_Alignment(source, target), cues, sentence.text).place(whole, (0, len(target)))
-    whole.target = 0, 2 * len(target)
-    parts = [part for token in target for part in (token.space, token.raw)]
-    return "".join(_written(whole, parts))
+            raw = sentence.escapes.get(token.copy.raw, token.copy.raw)
+        strings += [token.space, raw]
+    return "".join(_written(root, strings))
 
 
-def _in_same_places(
-    sentence: MarkedSentence, translation: str, characters: Sequence[str]
-) -> Iterator[str]:
+def _in_same_places(sentence: MarkedSentence, characters: Sequence[str]) -> Iterator[str]:
     """Yield the pieces of a sentence with the text of a translation that only differs in case."""
-    lengths, others = (
-        [len(one.casefold()) for one in text] for text in (sentence.text, translation)
-    )
-    ends = list(itertools.accumulate(others, initial=0))
-    offsets = [bisect_left(ends, end) for end in itertools.accumulate(lengths, initial=0)]
     end = 0
     for piece in sentence.pieces:
         start, end = end, end + len(piece.text)
         if piece.role is Role.TEXT and piece.text.strip():
-            yield from characters[offsets[start] : offsets[end]]
+            yield from characters[start:end]
         else:
             yield piece.reworded or piece.raw
+
+
+# --- Markup -------------------------------------------------------------------------------------
 
 
 def _tree(sentence: MarkedSentence) -> tuple[Mark, list[Mark]]:
@@ -189,16 +195,13 @@ def _tree(sentence: MarkedSentence) -> tuple[Mark, list[Mark]]:
     A tag without its counterpart is a point.
     """
     text = sentence.text
-    whole = Mark(Piece(""), -1, 0, len(text))
-    around = [whole]  # outermost first
+    around = [Mark(Piece(""), 0, len(text))]  # outermost first
     breaks = []
     end = 0
-    following = [*(piece.raw[:1] for piece in sentence.pieces[1:]), ""]
-    for number, piece in enumerate(sentence.pieces):
+    for piece, next_piece in zip(sentence.pieces, [*sentence.pieces[1:], Piece("")], strict=True):
         start, end = end, end + len(piece.text)
-        mark = Mark(piece, number, start, start)
-        mark.follows_space = text[start - 1 : start] == " "
-        mark.precedes_space = following[number].isspace()
+        mark = Mark(piece, start, start, follows_space=text[start - 1 : start] == " ")
+        mark.precedes_space = next_piece.raw[:1].isspace()
         if piece.role in (Role.LINE, Role.CUE):
             breaks.append(mark)
         elif piece.role is Role.CLOSE and any(one.piece.name == piece.name for one in around[1:]):
@@ -213,7 +216,7 @@ def _tree(sentence: MarkedSentence) -> tuple[Mark, list[Mark]]:
                 around.append(mark)
     while len(around) > 1:
         _leave_unclosed(around)
-    return whole, breaks
+    return around[0], breaks
 
 
 def _leave_unclosed(around: list[Mark]) -> None:
@@ -223,81 +226,52 @@ def _leave_unclosed(around: list[Mark]) -> None:
     mark.inside = []
 
 
-def _all(marks: Iterable[Mark]) -> Iterator[Mark]:
-    for mark in marks:
-        yield mark
-        yield from _all(mark.inside)
+def _edges(mark: Mark) -> set[int]:
+    """The positions in a sentence where marks begin or end."""
+    return {mark.start, mark.end}.union(*map(_edges, mark.inside))
 
 
 # --- Words and protected words ------------------------------------------------------------------
 
 
-def _tokens_of_both(
-    sentence: MarkedSentence, translation: str
-) -> tuple[list[TextToken], list[TextToken]]:
-    """Return the tokens of a sentence and of its translation."""
-    copies = {}
-    pieces = [piece for piece in sentence.pieces if piece.role is Role.COPY]
-    for piece, (start, _) in zip(pieces, sentence.copies(), strict=True):
-        words = piece.text.strip()
-        start += piece.text.index(words)
-        if words:
-            copies[start, start + len(words)] = piece
-    same, others = (
-        _occurrences(sentence.text, copies, one) for one in (sentence.text, translation)
-    )
-    source = list(_tokens(sentence.text, sorted(apart([*copies, *same]))))
-    for token in source:
-        token.copy = copies.get((token.start, token.end))
-        token.is_word = token.is_word or token.copy is not None
-    return source, list(_tokens(translation, others))
-
-
 def _occurrences(sentence: str, copies: Iterable[Span], text: str) -> list[Span]:
     """Find protected words, but beside a letter only if the sentence has that letter there."""
-    beside = defaultdict(set)
-    for start, end in copies:
-        beside[_folded(sentence[start:end])].add(_letters_beside(sentence, start, end))
+    spellings = {(sentence[slice(*span)], _letters_beside(sentence, span)) for span in copies}
     spans = []
-    for word in sorted({sentence[start:end] for start, end in copies}, key=len, reverse=True):
+    for word, letters in sorted(spellings, key=lambda one: len(one[0]), reverse=True):
         pattern = r"\s+".join(map(re.escape, word.split()))
         for match in re.finditer(pattern, text, re.IGNORECASE):
-            before, behind = _letters_beside(text, *match.span())
-            if any(
-                before in ("", one) and behind in ("", two) for one, two in beside[_folded(word)]
-            ):
+            beside = _letters_beside(text, match.span())
+            if all(one in ("", other) for one, other in zip(beside, letters, strict=True)):
                 spans.append(match.span())
     return sorted(apart(spans))
 
 
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().split())
+def _letters_beside(text: str, span: Span) -> tuple[str, ...]:
+    """The two letters at the beginning and at the end of a word, if it touches other letters."""
+    pairs = [text[max(0, offset - 1) : offset + 1].lower() for offset in span]
+    return tuple(pair if TWO_LETTERS.fullmatch(pair) else "" for pair in pairs)
 
 
-def _letters_beside(text: str, start: int, end: int) -> tuple[str, str]:
-    """The letters directly before and behind a word; empty beside a sign or a space."""
-    before, behind = text[max(0, start - 1) : start + 1], text[end - 1 : end + 1]
-    before = before[0] if TWO_LETTERS.fullmatch(before) else ""
-    behind = behind[1] if TWO_LETTERS.fullmatch(behind) else ""
-    return before.casefold(), behind.casefold()
-
-
-def _tokens(text: str, copies: Sequence[Span]) -> Iterator[TextToken]:
-    """Yield the words and signs of a text, in which each of `copies` is one word."""
-    word_starts = [match.start() for match in re.finditer(r"\S+", text)]
+def _tokens(text: str, copies: Sequence[Span]) -> list[TextToken]:
+    """Return the words and signs of a text, in which each of `copies` is one word."""
     spans = []
-    done = 0
-    for start, end in [*copies, (len(text), len(text))]:
-        spans += [match.span() for match in TOKEN.finditer(text, done, start)]
-        spans.append((start, end))
-        done = end
-    done = 0
-    for start, end in spans[:-1]:
-        folded = _folded(SEPARATOR.sub("", text[start:end]))
+    end = 0
+    for copy in copies:
+        spans += [match.span() for match in TOKEN.finditer(text, end, copy[0])]
+        spans.append(copy)
+        end = copy[1]
+    spans += [match.span() for match in TOKEN.finditer(text, end)]
+    word_starts = [match.start() for match in re.finditer(r"\S+", text)]
+    tokens = []
+    last = 0
+    for start, end in spans:
+        folded = " ".join(SEPARATOR.sub("", text[start:end].casefold()).split())
         word = bisect_right(word_starts, start) - 1
         is_word = text[start].isalnum() or text[start] == "_"
-        yield TextToken(start, end, folded, word, is_word, text[done:start])
-        done = end
+        tokens.append(TextToken(start, end, folded, word, is_word, text[last:start]))
+        last = end
+    return tokens
 
 
 def _connect(
@@ -305,19 +279,20 @@ def _connect(
 ) -> dict[TextToken, TextToken]:
     """Connect tokens by rules 2 to 4, and return the connected tokens with the same text."""
     same = _same_tokens(source, target)
-    linked = _linked(source, target, links)
-    tokens_of_word = defaultdict(list)
-    for token in target:
-        tokens_of_word[token.word].append(token)
-    for token in source:
-        words = sorted(linked[token.word])
-        if token in same and (token.copy or not words or same[token].word in words):
-            token.targets = [same[token]]
-        elif token.copy is None:
-            same.pop(token, None)
-            for other in itertools.chain.from_iterable(tokens_of_word[word] for word in words):
-                if other.is_plain if token.is_word else other.text == token.text:
+    source_words, target_words = _grouped(source, "word"), _grouped(target, "word")
+    for source_word, target_word in links:
+        tokens, others = source_words[source_word], target_words[target_word]
+        if max(len(tokens), len(others)) <= CLAUSE:
+            for token, other in itertools.product(tokens, others):
+                is_same_sign = not token.is_word and other.text == token.text
+                if is_same_sign or (token.is_plain and other.is_plain):
                     token.targets.append(other)
+    for token in source:
+        equal = same.get(token)
+        if equal and (token.copy or not token.targets or equal in token.targets):
+            token.targets = [equal]
+        else:
+            same.pop(token, None)
     return same
 
 
@@ -330,9 +305,9 @@ def _same_tokens(
     """
     same: dict[TextToken, TextToken] = {}
     scale = target[-1].end / source[-1].end if target else 1
-    others = _by_text(target)
-    for text, tokens in _by_text(source).items():
-        free = others[text]
+    target_tokens = _grouped(target, "text")
+    for text, tokens in _grouped(source, "text").items():
+        free = target_tokens[text]
         if len(tokens) == len(free):
             same.update(zip(tokens, free, strict=True))
             continue
@@ -346,61 +321,46 @@ def _same_tokens(
     return same
 
 
-def _by_text(tokens: Iterable[TextToken]) -> defaultdict[str, list[TextToken]]:
+def _grouped(
+    tokens: Iterable[TextToken], attribute: str
+) -> defaultdict[str | int, list[TextToken]]:
     groups = defaultdict(list)
     for token in tokens:
-        groups[token.text].append(token)
+        groups[getattr(token, attribute)].append(token)
     return groups
 
 
-def _linked(
-    source: Sequence[TextToken], target: Sequence[TextToken], links: Links
-) -> defaultdict[int, set[int]]:
-    """The target words that each source word is linked to, except clauses."""
-    source_sizes, target_sizes = (
-        Counter(token.word for token in tokens if token.is_word) for tokens in (source, target)
-    )
-    linked = defaultdict(set)
-    for word, other in links:
-        if source_sizes[word] <= CLAUSE and target_sizes[other] <= CLAUSE:
-            linked[word].add(other)
-    return linked
-
-
-def _cut_at_marks(
-    source: Sequence[TextToken],
-    target: Sequence[TextToken],
+def _divide_words(
+    source: list[TextToken],
+    target: list[TextToken],
     same: Mapping[TextToken, TextToken],
-    offsets: Sequence[int],
-) -> tuple[list[TextToken], list[TextToken]]:
+    edges: Sequence[int],
+) -> None:
     """Divide each word in which a mark begins or ends, and the same word of the translation."""
-    parts = {}
     for token, other in same.items():
-        inside = offsets[bisect_right(offsets, token.start) : bisect_left(offsets, token.end)]
-        lengths = [offset - token.start for offset in inside]
-        parts[token], parts[other] = _parts(token, lengths), _parts(other, lengths)
-        for part, other_part in zip(parts[token], parts[other], strict=True):
-            part.targets = [other_part]
-    source_parts, target_parts = (
-        [part for token in tokens for part in parts.get(token, [token])]
-        for tokens in (source, target)
-    )
-    return source_parts, target_parts
+        inside = edges[bisect_right(edges, token.start) : bisect_left(edges, token.end)]
+        if inside:
+            lengths = [edge - token.start for edge in inside]
+            fragments = _divide(source, token, lengths)
+            for fragment, equal in zip(fragments, _divide(target, other, lengths), strict=True):
+                fragment.targets = [equal]
 
 
-def _parts(token: TextToken, lengths: Iterable[int]) -> list[TextToken]:
-    """Divide a token at distances from its beginning."""
-    parts = [token]
+def _divide(tokens: list[TextToken], token: TextToken, lengths: Iterable[int]) -> list[TextToken]:
+    """Divide one of the tokens at distances from its beginning."""
+    fragments = [token]
     for length in lengths:
-        offset = min(token.start + length, token.end)
-        parts.append(replace(token, start=offset, space=""))
-    for part, following in itertools.pairwise(parts):
-        part.end = following.start
-    return parts
+        last = fragments[-1]
+        start = min(token.start + length, last.end)
+        fragments.append(replace(last, start=start, space=""))
+        last.end = start
+    number = tokens.index(token)
+    tokens[number : number + 1] = fragments
+    return fragments
 
 
-def _with_lost_copies(alignment: _Alignment) -> list[TextToken]:
-    """Return the tokens of the translation, with the protected words that it lacks: rule 2."""
+def _insert_lost_copies(alignment: _Alignment) -> None:
+    """Insert the protected words that the translation lacks: rule 2."""
     source, target = alignment.source, alignment.target
     last = len(source)  # behind it only lost words and the end of the sentence
     while last and (source[last - 1].is_lost or source[last - 1].text in FINAL):
@@ -408,44 +368,37 @@ def _with_lost_copies(alignment: _Alignment) -> list[TextToken]:
     end = len(target)
     while end and target[end - 1].text in FINAL:
         end -= 1
-    inserted = defaultdict(list)
+    inserted = []
     for number, token in enumerate(source):
         if token.is_lost:
             position = alignment.after(number, not token.space) if number < last else end
-            inserted[position].append(replace(token, space="", source=token, targets=[]))
-    tokens = []
-    for number in range(len(target) + 1):
-        tokens += [*inserted[number], *target[number : number + 1]]
-    for token in tokens:
-        if token.source:
-            token.source.targets = [token]
-    return tokens
+            inserted.append((position, token))
+    for position, token in reversed(sorted(inserted, key=itemgetter(0))):
+        token.targets = [replace(token, space="", source=token)]
+        target[position:position] = token.targets
 
 
 def _separate_copies(target: Sequence[TextToken], sentence: str) -> None:
     """Separate words from protected words where the sentence does."""
+    around = f" {sentence} "
     for left, right in itertools.pairwise(target):
-        if not right.space and _lacks_space(left, right, f" {sentence} "):
+        if left.source and right.source:
+            is_glued = left.source.end == right.source.start
+        elif left.source:
+            is_glued = GLUE.match(around, left.source.end + 1) is not None
+        elif right.source:
+            is_glued = GLUE.match(around, right.source.start) is not None
+        else:
+            continue
+        is_unspaced = re.search(f"[{UNSPACED}]", left.text[-1] + right.text[0])
+        if left.is_word and right.is_word and not (right.space or is_glued or is_unspaced):
             right.space = " "
-
-
-def _lacks_space(left: TextToken, right: TextToken, around: str) -> bool:
-    """Whether a protected word touches a word that it does not touch in the sentence."""
-    if not (left.is_word and right.is_word):
-        return False
-    if re.search(f"[{UNSPACED}]", left.text[-1] + right.text[0]):
-        return False
-    if left.source and right.source:
-        return left.source.end != right.source.start
-    if left.source:
-        return not GLUE.match(around, left.source.end + 1)
-    return right.source is not None and not GLUE.match(around, right.source.start)
 
 
 class _Alignment:
     """The tokens of a sentence, connected to tokens of its translation."""
 
-    def __init__(self, source: Sequence[TextToken], target: Sequence[TextToken]) -> None:
+    def __init__(self, source: Sequence[TextToken], target: list[TextToken]) -> None:
         self.source = source
         self.target = target
         self._starts = [token.start for token in source]
@@ -476,8 +429,7 @@ class _Alignment:
     def _at_same_position(self, first: int, last: int) -> Sequence[int]:
         """The target words at the same relative position between connected tokens: rule 5."""
         left, right = self._relative(first) - 0.5, self._relative(last) - 0.5
-        has_words = any(token.is_word for token in self.source[first:last])
-        numbers = (has_words and self._words) or range(len(self.target))
+        numbers = self._words or range(len(self.target))
         begin, end = bisect_left(numbers, left), bisect_left(numbers, right)
         if begin < end:
             return numbers[begin:end]
@@ -514,83 +466,68 @@ def _densest(numbers: Sequence[int], width: int) -> Span:
     return longest[0], longest[-1] + 1
 
 
-# --- Marks --------------------------------------------------------------------------------------
-
-
-def _place_breaks(
-    breaks: Sequence[Mark], sentence: str, translation: str, target: list[TextToken]
-) -> list[tuple[int, int]]:
-    """Break the translation at about the same relative positions: rule 8.
-
-    In a translation with few words, line ends are dropped, but no cues. The result contains, for
-    each cue, its end in the sentence and the number of the target token behind it.
-    """
-    words_before = list(itertools.accumulate((one.is_word for one in target), initial=0))
-    words = words_before[-1]
-    fixed = [mark for mark in breaks if mark.piece.name in ("cue", "br")]
-    lines = [mark for mark in breaks if mark not in fixed][: max(0, words - 1 - len(fixed))]
-    breaks = sorted([*fixed, *lines], key=lambda mark: mark.number)
-    possible = [
-        number
-        for number in range(1, len(target))
-        if _may_break(target[number - 1], target[number], translation)
-    ]
-    scale = len(translation) / len(sentence)
-    cues = []
-    done = 0
-    for number, mark in enumerate(breaks):
-        before = words_before[done]
-        needed = max(1, min(len(breaks) - number, words - before - 1))  # words behind it
-        free = [
-            one for one in possible if one > done and before < words_before[one] <= words - needed
-        ]
-        if free:
-            done = min(free, key=lambda one: abs(target[one - 1].end - mark.start * scale))
-            target[done].space = mark.piece.raw
-        elif mark in fixed:
-            done = len(target)
-            target.append(TextToken(0, 0, "", -1, is_word=False, space=mark.piece.raw))
-        else:
-            continue
-        if mark.piece.role is Role.CUE:
-            cues.append((mark.start, done))
-    return cues
-
-
-def _may_break(left: TextToken, right: TextToken, translation: str) -> bool:
-    """Whether a line may end between two tokens of the translation."""
-    if right.copy:
-        return right.space != ""
-    if right.space:
-        return not NO_BEGINNING.match(translation, right.start)
-    is_unspaced = re.search(f"[{NO_SPACES}]", left.text[-1] + right.text[0])
-    return right.text[0] not in CLOSING and is_unspaced is not None
+# --- Placing ------------------------------------------------------------------------------------
 
 
 class _Placing:
     """Places the marks of a sentence among the tokens of its translation."""
 
-    def __init__(
-        self, alignment: _Alignment, cues: Iterable[tuple[int, int]], sentence: str
-    ) -> None:
+    def __init__(self, alignment: _Alignment, sentence: str) -> None:
         self._alignment = alignment
+        self._target = alignment.target
         self._sentence = sentence
-        self._cues = [(alignment.numbers(end, end)[0], number) for end, number in cues]
-        self._words = [number for number, one in enumerate(alignment.target) if one.is_word]
-        self._words_before, self._source_words_before = (
-            list(itertools.accumulate((one.is_word for one in tokens), initial=0))
-            for tokens in (alignment.target, alignment.source)
+        self._cues: list[tuple[int, int]] = []  # numbers of the first source and target token
+        self._source_words = list(  # the number of words before each source token
+            itertools.accumulate((token.is_word for token in alignment.source), initial=0)
         )
+
+    def place_breaks(self, breaks: Sequence[Mark], translation: str) -> None:
+        """Break the translation at about the same relative positions: rule 8.
+
+        In a translation with few words, line ends are dropped, but no cues.
+        """
+        target = self._target
+        words_before = list(itertools.accumulate((token.is_word for token in target), initial=0))
+        words = words_before[-1]
+        fixed = [mark for mark in breaks if mark.piece.name in ("cue", "br")]
+        lines = [mark for mark in breaks if mark not in fixed]
+        dropped = lines[max(0, words - 1 - len(fixed)) :]
+        breaks = [mark for mark in breaks if mark not in dropped]
+        possible = [
+            number
+            for number in range(1, len(target))
+            if _may_break(target[number - 1], target[number], translation)
+        ]
+        scale = len(translation) / len(self._sentence)
+        last = 0
+        for index, mark in enumerate(breaks):
+            before = words_before[last]
+            needed = max(1, min(len(breaks) - index, words - before - 1))  # words behind it
+            free = [
+                number
+                for number in possible
+                if number > last and before < words_before[number] <= words - needed
+            ]
+            if free:
+                last = min(free, key=lambda one: abs(target[one - 1].end - mark.start * scale))
+                target[last].space = mark.piece.raw
+            elif mark in fixed:
+                last = len(target)
+                target.append(TextToken(0, 0, "", -1, is_word=False, space=mark.piece.raw))
+            else:
+                continue
+            if mark.piece.role is Role.CUE:
+                self._cues.append((self._alignment.numbers(mark.start, mark.start)[0], last))
 
     def place(self, element: Mark, area: Span) -> None:
         """Place an element around target tokens, and the marks that it contains among them."""
         element.target = 2 * area[0] + 1, max(2 * area[0] + 1, 2 * area[1])
-        elements = [mark for mark in element.inside if mark.start < mark.end]
+        elements = [mark for mark in element.inside if not mark.is_point]
         wanted = [self._wanted(mark, element, area) for mark in elements]
         for mark, tokens in self._shared_out(elements, wanted, area):
             self.place(mark, tokens)
         for mark in element.inside:
-            if mark.start == mark.end:
+            if mark.is_point:
                 position = self._point(mark, element, area)
                 mark.target = position, position
 
@@ -614,37 +551,27 @@ class _Placing:
         self, elements: Sequence[Mark], wanted: Sequence[Span], area: Span
     ) -> Iterator[tuple[Mark, Span]]:
         """Yield each element with its tokens, and no token with two elements: rule 6."""
-        order = sorted(zip(wanted, elements, strict=True), key=lambda one: (one[0], one[1].number))
+        words = [number for number in range(*area) if self._target[number].is_word]
+        starts = [*words, area[1]]
         remaining = sum(map(self._need, elements))
-        done = area[0]
-        for (left, right), mark in order:
+        end = area[0]
+        for (left, right), mark in sorted(zip(wanted, elements, strict=True), key=itemgetter(0)):
+            left = max(end, min(left, starts[max(0, len(words) - remaining)]))
             need = self._need(mark)
             remaining -= need
-            limit = self._leaving(remaining, (done, area[1]))
-            left = max(done, min(left, self._leaving(need, (done, limit))))
-            right = max(self._holding(need, left, area[1]), min(right, limit))
-            done = max(left, right)
-            yield mark, (left, done)
+            limit = starts[max(0, len(words) - remaining)]
+            first = bisect_left(words, left)
+            needed = [number + 1 for number in words[first : first + need]]
+            end = max([left, min(right, limit), *needed])
+            yield mark, (left, end)
 
     def _need(self, mark: Mark) -> int:
         """The number of words that an element needs so that each element in it gets a word."""
-        if mark.start == mark.end:
+        if mark.is_point:
             return 0  # a point within a word needs no word
         first, last = self._alignment.numbers(mark.start, mark.end)
-        has_words = self._source_words_before[first] < self._source_words_before[last]
+        has_words = self._source_words[first] < self._source_words[last]
         return max(has_words, sum(map(self._need, mark.inside)))
-
-    def _leaving(self, count: int, area: Span) -> int:
-        """The last position in an area with `count` words after it, or the beginning."""
-        number = self._words_before[area[1]] - count
-        if count == 0:
-            return area[1]
-        return max(area[0], self._words[number]) if number >= 0 else area[0]
-
-    def _holding(self, count: int, start: int, end: int) -> int:
-        """The first position with `count` words between it and `start`, or the last word's end."""
-        last = min(self._words_before[start] + count, self._words_before[end])
-        return self._words[last - 1] + 1 if last > self._words_before[start] else start
 
     def _point(self, mark: Mark, around: Mark, area: Span) -> int:
         """The position of an image, a comment or a footnote: rule 7."""
@@ -653,34 +580,45 @@ class _Placing:
         behind, before = alignment.numbers(mark.start, mark.start)  # differ within a word
         if before <= first:
             return 2 * area[0] + 1
-        neighbours = self._sentence[mark.start - 1 : mark.start + 1]
-        if behind >= last and not neighbours[0].isalnum():
+        if behind >= last and not self._sentence[mark.start - 1].isalnum():
             return 2 * area[1]
-        is_apart = neighbours[0] == " " or mark.piece.role is Role.OPEN
-        if is_apart and neighbours[1:].strip():
+        is_apart = mark.follows_space or mark.piece.role is Role.OPEN
+        if is_apart and self._sentence[mark.start : mark.start + 1].strip():
             return 2 * alignment.span_in_target(behind, behind + 1)[0] + 1
-        return 2 * alignment.after(before, neighbours[0] != " ")
+        return 2 * alignment.after(before, not mark.follows_space)
+
+
+def _may_break(left: TextToken, right: TextToken, translation: str) -> bool:
+    """Whether a line may end between two tokens of the translation."""
+    if right.copy:
+        return right.space != ""
+    if right.space:
+        return not NO_BEGINNING.match(translation, right.start)
+    is_unspaced = re.search(f"[{NO_SPACES}]", left.text[-1] + right.text[0])
+    return right.text[0] not in CLOSING and is_unspaced is not None
 
 
 def _within(number: int, area: Span) -> int:
     return min(max(number, area[0]), area[1])
 
 
-def _written(around: Mark, parts: Sequence[str]) -> Iterator[str]:
-    """Yield a mark's spaces and tokens with the marks among them."""
-    done, end = around.target
-    for mark in sorted(around.inside, key=lambda one: (one.target, one.number)):
-        left = _within(mark.target[0], (done, end))
+def _written(around: Mark, strings: Sequence[str]) -> Iterator[str]:
+    """Yield the spaces and tokens of a mark with the marks among them.
+
+    A mark at an even position is directly behind a token, at an odd position directly before it.
+    """
+    written, end = around.target
+    for mark in sorted(around.inside, key=attrgetter("target")):
+        left = _within(mark.target[0], (written, end))
         right = _within(mark.target[1], (left, end))
         mark.target = left, right
-        inside = "".join(_written(mark, parts))
-        yield from parts[done:left]
-        if inside or mark.start == mark.end or not mark.piece.name.startswith(EMPHASIS):
-            is_point, is_before_word = mark.start == mark.end, left % 2 == 1
-            if is_point and mark.follows_space and not is_before_word:
-                yield " "
+        inside = "".join(_written(mark, strings))
+        yield from strings[written:left]
+        if mark.is_point:
+            yield " " if mark.follows_space and left % 2 == 0 else ""
             yield mark.piece.raw + inside + mark.end_tag
-            if is_point and mark.precedes_space and is_before_word:
-                yield " "
-        done = right
-    yield from parts[done:end]
+            yield " " if mark.precedes_space and left % 2 == 1 else ""
+        elif inside or not mark.piece.name.startswith(EMPHASIS):
+            yield mark.piece.raw + inside + mark.end_tag
+        written = right
+    yield from strings[written:end]
