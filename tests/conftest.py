@@ -66,14 +66,14 @@ def made_once(tmp_path_factory, request) -> Callable[[str, Callable[[Path], None
     shared = parent.parent if processes else parent
 
     def folder(name: str, fill: Callable[[Path], None]) -> Path:
-        place, done = shared / name, shared / f"{name}.done"
+        made, done = shared / name, shared / f"{name}.done"
         with open(shared / f"{name}.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not done.exists():
-                place.mkdir()
-                fill(place)
+                made.mkdir()
+                fill(made)
                 done.touch()
-        return place
+        return made
 
     return folder
 

@@ -86,9 +86,9 @@ def undefined_names(example: str) -> set[str]:
 def test_an_example_can_be_pasted_into_an_empty_namespace(name):
     """Pytest's doctest runs examples in the namespace of the module instead."""
     assert ">>> import" in operator.attrgetter(name)(tfformer).__doc__
-    for place, value in documented(name).items():
+    for module, value in documented(name).items():
         examples = doctest.DocTestParser().get_examples(value.__doc__ or "")
-        assert undefined_names("".join(example.source for example in examples)) == set(), place
+        assert undefined_names("".join(example.source for example in examples)) == set(), module
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -21,8 +21,8 @@ def imported(tmp_path_factory):
                 warnings.simplefilter("error", UserWarning)
                 warnings.filterwarnings("ignore", "model.shared.weight is ignored")  # of D
                 warnings.filterwarnings("ignore", ".*: max_length 200$")  # of M2M and NLLB
-                found = checkpoint(name, folder)
-                runs[name] = import_model(found, folder / "run", **languages(name))
+                folder_of_checkpoint = checkpoint(name, folder)
+                runs[name] = import_model(folder_of_checkpoint, folder / "run", **languages(name))
         return runs[name]
 
     return run_of

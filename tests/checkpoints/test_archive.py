@@ -45,9 +45,9 @@ def opus_zip(folder):
 def test_a_zip_gives_the_run_of_its_folder(tmp_path):
     path, model = opus_zip(tmp_path)
     run = import_model(path, tmp_path / "new" / "run")
-    found = Run.open(run).load_model().get_weights()
+    weights = Run.open(run).load_model().get_weights()
     wanted = Run.open(import_model(model, tmp_path / "other")).load_model().get_weights()
-    assert all((one == other).all() for one, other in zip(found, wanted, strict=True))
+    assert all((weight == expected).all() for weight, expected in zip(weights, wanted, strict=True))
     record = json.loads((run / "imported.json").read_text())
     assert record["origin"] == "opus-2020-02-26.zip"
     assert record["licence"] == "Attribution 4.0 International"
@@ -96,13 +96,13 @@ def test_a_zip_of_more_than_a_model_is_refused(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["ZIP_DEFLATED", "ZIP_BZIP2", "ZIP_LZMA"])
-@pytest.mark.parametrize("place", [0, 60, 100, 1_000, 3_000, -60])
-def test_a_compressed_member_that_is_damaged_anywhere_is_one_line(tmp_path, kind, place):
+@pytest.mark.parametrize("offset", [0, 60, 100, 1_000, 3_000, -60])
+def test_a_compressed_member_that_is_damaged_anywhere_is_one_line(tmp_path, kind, offset):
     path = tmp_path / "model.zip"
     with zipfile.ZipFile(path, "w", getattr(zipfile, kind)) as archive:
         archive.writestr("model.npz", os.urandom(4_000) + b"model " * 1_000)
     content = bytearray(path.read_bytes())
-    content[place : place + 40] = bytes(255 - byte for byte in content[place : place + 40])
+    content[offset : offset + 40] = bytes(255 - byte for byte in content[offset : offset + 40])
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"model\.zip"):
         import_model(path, tmp_path / "run")

@@ -158,8 +158,8 @@ def test_the_tokens_that_newer_tokenizers_list_are_those_of_the_source(tmp_path)
     """MarianTokenizer of Transformers 5.23 writes these files; </s> has the id 17 in the target."""
     folder = checkpoint("C", tmp_path)
     path = folder / "target_vocab.json"
-    other = next(piece for piece, number in json.loads(path.read_text()).items() if number == 17)
-    edit_json(path, **{"</s>": 17, other: 0})
+    moved = next(piece for piece, number in json.loads(path.read_text()).items() if number == 17)
+    edit_json(path, **{"</s>": 17, moved: 0})
     for file in ("config.json", "generation_config.json"):
         edit_json(folder / file, eos_token_id=17, forced_eos_token_id=17)
     added = {"0": {"content": "</s>"}, "1": {"content": "<unk>"}, "72": {"content": "<pad>"}}
@@ -181,9 +181,9 @@ def test_one_warning_names_all_settings_that_are_left_out(folder):
     harmless = {"repetition_penalty": 1.0, "top_k": 50, "temperature": 0.7, "stop_strings": []}
     edit_json(folder / "generation_config.json", **harmless, **LEFT_OUT)
     named = ", ".join(f"{name} {value!r}" for name, value in LEFT_OUT.items())
-    with pytest.warns(UserWarning, match=f": {re.escape(named)}$") as found:
+    with pytest.warns(UserWarning, match=f": {re.escape(named)}$") as warned:
         hugging_face.read(folder)
-    assert sum("are ignored" in str(warning.message) for warning in found) == 1
+    assert sum("are ignored" in str(warning.message) for warning in warned) == 1
 
 
 @given(st.data())
@@ -355,17 +355,17 @@ def test_shards_of_torch_give_the_same_tensors(folder):
         write_pytorch(folder / shard, {name: tensors[name] for name in kept})
     weight_map = {name: shard for shard, kept in shards.items() for name in kept}
     (folder / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": weight_map}))
-    found = read_tensors(folder)
-    assert found.keys() == tensors.keys()
+    read = read_tensors(folder)
+    assert read.keys() == tensors.keys()
     for name, tensor in tensors.items():
-        np.testing.assert_array_equal(found[name], tensor)
+        np.testing.assert_array_equal(read[name], tensor)
 
 
 def test_a_run_is_never_overwritten(folder, tmp_path):
     run = import_model(folder, tmp_path / "run")
-    for place in (run, run / "config.json"):
+    for output in (run, run / "config.json"):
         with pytest.raises(FileExistsError, match="is not an empty folder; choose another --run-"):
-            import_model(folder, place)
+            import_model(folder, output)
 
 
 @pytest.mark.parametrize("is_dangling", [False, True])
@@ -405,15 +405,15 @@ def test_the_command_line_imports(folder, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("place", "origin"),
+    ("path", "origin"),
     [
         ("models--Helsinki-NLP--opus-mt-en-de/snapshots/0a1b", "Helsinki-NLP/opus-mt-en-de@0a1b"),
         ("models--aren/snapshots/0a1b", "aren@0a1b"),
         ("mine/snapshots/0a1b", "0a1b"),
     ],
 )
-def test_the_origin_is_the_name_of_the_model(folder, tmp_path, place, origin):
+def test_the_origin_is_the_name_of_the_model(folder, tmp_path, path, origin):
     """In a cache of huggingface_hub, the folder has the name of a commit."""
-    shutil.copytree(folder, tmp_path / place)
-    run = import_model(tmp_path / place, tmp_path / "run")
+    shutil.copytree(folder, tmp_path / path)
+    run = import_model(tmp_path / path, tmp_path / "run")
     assert json.loads((run / "imported.json").read_text())["origin"] == origin

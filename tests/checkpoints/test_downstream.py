@@ -51,8 +51,8 @@ def test_a_model_as_marian_decoder_computes_it_goes_to_a_phone(marian_model, tmp
     texts = ["we see the dog.", "thank you.", "the girl is big."]
     phone = export_to_litert(run, tmp_path / "phone", max_length=48, samples=texts)
     with open_engine(phone) as engine:
-        found = engine.translate(texts)
-    assert found == Translator.load(run).translate(texts, beam_size=1)
+        translations = engine.translate(texts)
+    assert translations == Translator.load(run).translate(texts, beam_size=1)
 
 
 @pytest.mark.slow
@@ -70,8 +70,8 @@ def test_a_litert_file_of_a_model_of_marian_begins_with_zeros(marian_model, tmp_
     run = import_model(marian_model("separate"), tmp_path / "run")
     version = export_to_litert(run, tmp_path / "phone", max_length=128, samples=SOURCES[:4])
     with open_engine(version) as engine:
-        found = engine.translate(SOURCES[:4])
-    assert found == Translator.load(run).translate(SOURCES[:4], beam_size=1)
+        translations = engine.translate(SOURCES[:4])
+    assert translations == Translator.load(run).translate(SOURCES[:4], beam_size=1)
 
 
 @pytest.mark.nightly
@@ -98,8 +98,8 @@ def test_marians_limit_of_a_length_goes_into_every_export(marian_model, tmp_path
     phone = export_to_litert(run, tmp_path / "phone", **settings)
     page = export_to_litert(run, tmp_path / "page", static=True, **settings)
     for version, signature in ((phone, "translate"), (page, "translate_16")):
-        found = [run_signature(version, signature, **request) for request in requests]
-        assert [answer["lengths"][0] for answer in found] == wanted
+        answers = [run_signature(version, signature, **request) for request in requests]
+        assert [answer["lengths"][0] for answer in answers] == wanted
     export_to_ctranslate2(run, tmp_path / "ctranslate2", max_length=32, samples=SOURCES[:2])
 
 
@@ -137,9 +137,9 @@ def test_the_browser_looks_pieces_up_in_the_list(imported, loaded, tmp_path):
     texts = [*answers("I").texts["sentences"][:8], *TEXTS]
     with pytest.warns(UserWarning, match="names no validation text"):
         page = export_to_web(imported("I"), tmp_path, max_length=32, samples=texts)
-    found = browse(page, [*texts, ">>nld<< a"])["translations"]
-    assert [row["text"] for row in found[:-1]] == loaded("I").translate(texts, beam_size=1)
-    assert found[-1]["error"] == (
+    translations = browse(page, [*texts, ">>nld<< a"])["translations"]
+    assert [row["text"] for row in translations[:-1]] == loaded("I").translate(texts, beam_size=1)
+    assert translations[-1]["error"] == (
         "the model has no target language >>nld<<; the known codes are >>deu<<, >>fra<<"
     )
 
@@ -148,8 +148,8 @@ def test_a_translator_of_two_sentencepiece_models_is_saved_as_imported(loaded, t
     translator = loaded("A")
     again = Translator.load(translator.save(tmp_path / "run"))
     assert again.tokenizers.digests == translator.tokenizers.digests
-    for found, expected in zip(again.model.weights, translator.model.weights, strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for weight, expected in zip(again.model.weights, translator.model.weights, strict=True):
+        np.testing.assert_array_equal(weight, expected)
 
 
 def test_forced_scores_are_those_of_transformers_without_padding(loaded):
@@ -159,11 +159,11 @@ def test_forced_scores_are_those_of_transformers_without_padding(loaded):
     targets = wanted.texts["target_texts"][:2]
     logits = wanted.arrays["logits"][..., :-1]  # padding is the last column
     log_probs = log_softmax(logits)
-    for number, found in enumerate(translator.score(sources, targets)):
+    for number, forced in enumerate(translator.score(sources, targets)):
         ids = wanted.texts["greedy"][number]
-        if len(found.log_probs) == len(ids):  # the text is cut as the model wrote it
+        if len(forced.log_probs) == len(ids):  # the text is cut as the model wrote it
             steps = log_probs[number, np.arange(len(ids)), ids]
-            np.testing.assert_allclose(found.log_probs, steps, atol=1e-4)
+            np.testing.assert_allclose(forced.log_probs, steps, atol=1e-4)
 
 
 SOURCES = [f"we see the dog {n}." for n in range(40)]
@@ -195,15 +195,15 @@ def tuned(run, folder, steps, **data):
 def test_an_imported_run_goes_on_with_its_training(imported, tmp_path):
     """The loss of forced scores decreases, and the run keeps its vocabulary and licence."""
     run = imported("A")
-    opened, found = Run.open(run), Run.open(tuned(run, tmp_path, steps=10))
+    opened, trained = Run.open(run), Run.open(tuned(run, tmp_path, steps=10))
 
     def nats(of_run):
         return sum(-score.log_prob for score in Translator.load(of_run).score(SOURCES, TARGETS))
 
-    assert nats(found.path) < 0.8 * nats(run)
-    assert found.tokenizers.digests == opened.tokenizers.digests
-    assert found.origin.read_bytes() == opened.origin.read_bytes()
-    bias = np.asarray(found.load_model().output_bias)
+    assert nats(trained.path) < 0.8 * nats(run)
+    assert trained.tokenizers.digests == opened.tokenizers.digests
+    assert trained.origin.read_bytes() == opened.origin.read_bytes()
+    bias = np.asarray(trained.load_model().output_bias)
     assert (
         bias[[0, 2]].max() < -9_000
     )  # padding and start are never generated after training either
@@ -230,9 +230,9 @@ def test_a_model_of_marian_goes_back_after_its_training(marian_model, tmp_path):
     wanted = Translator.load(run).score(SOURCES[:4], TARGETS[:4])
     export_to_marian(run, tmp_path / "marian")
     again = import_model(tmp_path / "marian" / "1", tmp_path / "again")
-    found = Translator.load(again).score(SOURCES[:4], TARGETS[:4])
-    for one, other in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(one.log_probs, other.log_probs, atol=1e-5)
+    scores = Translator.load(again).score(SOURCES[:4], TARGETS[:4])
+    for score, expected in zip(scores, wanted, strict=True):
+        np.testing.assert_allclose(score.log_probs, expected.log_probs, atol=1e-5)
     before, after = (
         marian_files.read(path / "model.npz")[1] for path in (folder, tmp_path / "marian" / "1")
     )

@@ -83,9 +83,9 @@ def test_shards_are_read_as_one_file(tmp_path):
         write_safetensors(tmp_path / f"{name}.safetensors", {name: tensor})
     index = tmp_path / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {name: f"{name}.safetensors" for name in TENSORS}}))
-    found = read_tensors(tmp_path)
-    np.testing.assert_array_equal(found["b"], TENSORS["b"])
-    np.testing.assert_array_equal(found["a"], TENSORS["a"])
+    tensors = read_tensors(tmp_path)
+    np.testing.assert_array_equal(tensors["b"], TENSORS["b"])
+    np.testing.assert_array_equal(tensors["a"], TENSORS["a"])
 
 
 @pytest.mark.parametrize(
@@ -139,12 +139,12 @@ def test_a_missing_json_file_is_named(tmp_path):
 def test_both_layouts_of_torch_hold_the_tensors_of_safetensors(tmp_path, layout):
     folder = checkpoint("K", tmp_path)
     wanted = read_safetensors(folder / "model.safetensors")
-    found = tensor_files.read_pytorch(folder / layout)
+    tensors = tensor_files.read_pytorch(folder / layout)
     matrix = next(name for name, tensor in sorted(wanted.items()) if tensor.ndim == 2)
-    np.testing.assert_array_equal(found.pop("view"), wanted[matrix].T)
-    assert found.keys() == wanted.keys()
+    np.testing.assert_array_equal(tensors.pop("view"), wanted[matrix].T)
+    assert tensors.keys() == wanted.keys()
     for name, tensor in wanted.items():
-        np.testing.assert_array_equal(found[name], tensor)
+        np.testing.assert_array_equal(tensors[name], tensor)
 
 
 @pytest.mark.parametrize("layout", ["zip.bin", "legacy.bin"])
@@ -256,13 +256,13 @@ def test_a_cut_marian_file_is_refused_wherever_it_is_cut(tmp_path, ending):
 
 
 @pytest.mark.parametrize("read", [marian_files.read, tensor_files.read_pytorch])
-@pytest.mark.parametrize("place", [60, 100, 1_000])
-def test_damage_within_a_compressed_member_is_one_line(tmp_path, read, place):
+@pytest.mark.parametrize("offset", [60, 100, 1_000])
+def test_damage_within_a_compressed_member_is_one_line(tmp_path, read, offset):
     path = tmp_path / "model.npz"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("archive/data.pkl", bytes(range(256)) * 4 + os.urandom(2_000))
     content = bytearray(path.read_bytes())
-    content[place : place + 40] = bytes(255 - byte for byte in content[place : place + 40])
+    content[offset : offset + 40] = bytes(255 - byte for byte in content[offset : offset + 40])
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"model\.npz"):
         read(path)
@@ -307,9 +307,9 @@ def test_a_tensor_of_another_shape_than_its_numbers_is_refused(tmp_path, kind, s
 
 
 def test_a_date_is_a_string_of_options():
-    found = marian_files.parse_options(b"day: 2020-01-01\nbeam-size: 6\nnormalize: 0.6\n", "a")
-    assert found == {"day": "2020-01-01", "beam-size": 6, "normalize": 0.6}
-    assert json.loads(json.dumps(found)) == found
+    options = marian_files.parse_options(b"day: 2020-01-01\nbeam-size: 6\nnormalize: 0.6\n", "a")
+    assert options == {"day": "2020-01-01", "beam-size": 6, "normalize": 0.6}
+    assert json.loads(json.dumps(options)) == options
 
 
 BOMB = "a: &a [x, x]\n" + "".join(f"{'b' * n}: &b{n} [*a, *a]\n" for n in range(1, 9))

@@ -64,8 +64,8 @@ def test_a_run_from_the_hub_has_the_files_and_the_record(hub, tmp_path, monkeypa
     weights = Run.open(local).load_model().get_weights()
     for run in ("first", "second"):
         assert (tmp_path / run / "config.json").read_bytes() == (local / "config.json").read_bytes()
-        found = Run.open(tmp_path / run).load_model().get_weights()
-        assert all(map(np.array_equal, found, weights))
+        downloaded = Run.open(tmp_path / run).load_model().get_weights()
+        assert all(map(np.array_equal, downloaded, weights))
 
 
 def test_only_needed_files_are_downloaded_and_once(hub, tmp_path):

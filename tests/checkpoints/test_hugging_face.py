@@ -19,15 +19,15 @@ def rows(run, side):
     return record[side]["rows"]
 
 
-def here(run, side, ids):
+def converted(run, side, ids):
     """Convert foreign ids (any shape) to this package's ids."""
     table = {row: number for number, row in enumerate(rows(run, side)) if number != START_ID}
     return np.vectorize(table.get)(ids).astype(np.int32)
 
 
 def inputs(run, arrays):
-    source = np.where(arrays["mask"] > 0, here(run, "source", arrays["source"]), PAD_ID)
-    target = here(run, "target", arrays["target"])
+    source = np.where(arrays["mask"] > 0, converted(run, "source", arrays["source"]), PAD_ID)
+    target = converted(run, "target", arrays["target"])
     target[:, 0] = START_ID
     return {"source": source, "target": target}
 
@@ -72,17 +72,17 @@ def test_logits_are_those_of_transformers(imported, loaded, name):
 def test_source_ids_are_those_of_transformers(imported, loaded, name):
     wanted = answers(name).texts
     run = imported(name)
-    found = loaded(name).tokenizers.source.encode(wanted["sentences"])
+    encoded = loaded(name).tokenizers.source.encode(wanted["sentences"])
     foreign = np.array(rows(run, "source"))
-    assert [foreign[[*ids, END_ID]].tolist() for ids in found] == wanted["source_ids"]
+    assert [foreign[[*ids, END_ID]].tolist() for ids in encoded] == wanted["source_ids"]
 
 
 @pytest.mark.parametrize("name", each([*"CDFGHI", "M2M", "NLLB"]))
 def test_greedy_translations_are_those_of_transformers(loaded, name):
     wanted = answers(name).texts
     translator = loaded(name)
-    found = translator.translate(wanted["sentences"], beam_size=1)
-    assert found == wanted["target_texts"]
+    translations = translator.translate(wanted["sentences"], beam_size=1)
+    assert translations == wanted["target_texts"]
 
 
 @pytest.mark.slow
@@ -103,10 +103,10 @@ def test_every_beam_hypothesis_is_that_of_transformers(
     dialect = translator.model.dialect.replace(early_stopping=not setting.endswith("2.0"))
     monkeypatch.setattr(translator.model, "dialect", dialect)
     target = translator.tokenizers.target
-    order = here(run, "target", np.arange(len(set(rows(run, "target")))))
+    order = converted(run, "target", np.arange(len(set(rows(run, "target")))))
     size, alpha = setting.split()
-    found, compared = translator.n_best(wanted["sentences"], int(size), float(alpha)), 0
-    for mine, theirs in zip(found, wanted["beams"][setting], strict=True):
+    n_best, compared = translator.n_best(wanted["sentences"], int(size), float(alpha)), 0
+    for mine, theirs in zip(n_best, wanted["beams"][setting], strict=True):
         if theirs:  # every hypothesis ended before transformers' limit
             compared += 1
             texts = target.decode([order[ids].tolist() for ids, _ in theirs])
@@ -115,7 +115,7 @@ def test_every_beam_hypothesis_is_that_of_transformers(
             # Transformers leaves padding a little probability in M2M100, which it has not here.
             tolerance = 5e-4 if name == "M2M" else 1e-4
             np.testing.assert_allclose(scores, [score for _, score in theirs], atol=tolerance)
-    assert compared >= len(found) / 2
+    assert compared >= len(n_best) / 2
 
 
 @pytest.mark.parametrize("name", ["B", "E", "NLLB"])
@@ -165,8 +165,8 @@ def test_a_translation_begins_with_its_language_at_no_cost(loaded):
     source = tf.constant([[*translator.encode(["a dog"]).ids[0], END_ID]])
     for beam_size in (1, 3):
         decoding = translator.decoding.replace(beam_size=beam_size)
-        found = translate_ids(translator.model, source, 40, decoding, first_token=first)
-        assert set(found.ids[0, :, 0].numpy()) == {first}
+        hypotheses = translate_ids(translator.model, source, 40, decoding, first_token=first)
+        assert set(hypotheses.ids[0, :, 0].numpy()) == {first}
     assert "__" not in translator.sample(["a dog"], seed=1)[0]
 
 

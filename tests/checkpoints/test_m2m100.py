@@ -21,16 +21,16 @@ def read(folder, name, **changed):
 
 @pytest.mark.parametrize(("name", "tokens"), [("M2M", "__{}__"), ("NLLB", "{}")])
 def test_each_side_begins_with_the_token_of_its_language(tmp_path, name, tokens):
-    found = read(checkpoint(name, tmp_path), name)
+    parsed = read(checkpoint(name, tmp_path), name)
     asked = languages(name)
-    assert found.source.prefix == tokens.format(asked["source_language"])
-    assert found.target.prefix == tokens.format(asked["target_language"])
-    assert found.languages == list(asked.values())
+    assert parsed.source.prefix == tokens.format(asked["source_language"])
+    assert parsed.target.prefix == tokens.format(asked["target_language"])
+    assert parsed.languages == list(asked.values())
 
 
 def test_a_language_may_be_named_by_its_token(tmp_path):
-    found = read(checkpoint("M2M", tmp_path), "M2M", source_language="__fr__")
-    assert found.source.prefix == "__fr__"
+    parsed = read(checkpoint("M2M", tmp_path), "M2M", source_language="__fr__")
+    assert parsed.source.prefix == "__fr__"
 
 
 SENTENCES = ["a dog", "we see the dog."]
@@ -45,16 +45,16 @@ def test_a_run_translates_between_all_languages_of_its_checkpoint(
     imported, loaded, tmp_path, name, pair
 ):
     """The translations equal those of a run that was imported for this pair."""
-    found = Translator.load(imported(name), *pair)
-    own = languages(name)
-    asked = {key: new or own[key] for key, new in zip(own, pair, strict=True)}
-    other = import_model(checkpoint(name, tmp_path), tmp_path / "run", **asked)
-    wanted = Translator.load(other)
-    assert found.tokenizers.source.prefix_id == wanted.tokenizers.source.prefix_id
-    assert found.encode(SENTENCES).ids == wanted.encode(SENTENCES).ids
-    assert found.translate(SENTENCES) == wanted.translate(SENTENCES)
-    assert found.translate(SENTENCES) != loaded(name).translate(SENTENCES)
-    assert found.language == wanted.language == asked["source_language"]
+    translator = Translator.load(imported(name), *pair)
+    defaults = languages(name)
+    asked = {key: new or defaults[key] for key, new in zip(defaults, pair, strict=True)}
+    run = import_model(checkpoint(name, tmp_path), tmp_path / "run", **asked)
+    expected = Translator.load(run)
+    assert translator.tokenizers.source.prefix_id == expected.tokenizers.source.prefix_id
+    assert translator.encode(SENTENCES).ids == expected.encode(SENTENCES).ids
+    assert translator.translate(SENTENCES) == expected.translate(SENTENCES)
+    assert translator.translate(SENTENCES) != loaded(name).translate(SENTENCES)
+    assert translator.language == expected.language == asked["source_language"]
 
 
 @pytest.mark.parametrize(
@@ -69,15 +69,15 @@ def test_a_second_choice_of_a_language_keeps_the_first(imported, first, second):
 def test_languages_that_no_recipe_names_are_those_of_the_vocabulary(imported):
     run = Run.open(imported("NLLB"))
     data = run.config.data.replace(languages=None)
-    found = dataclasses.replace(run, config=run.config.replace(data=data))
-    assert found.languages == ["eng_Latn", "deu_Latn"]
+    unnamed = dataclasses.replace(run, config=run.config.replace(data=data))
+    assert unnamed.languages == ["eng_Latn", "deu_Latn"]
     assert Run.open(imported("I")).tokenizers.languages is None
 
 
-@pytest.mark.parametrize("side", ["source_language", "target_language"])
-def test_an_unknown_language_is_refused_with_the_known_ones(imported, side):
+@pytest.mark.parametrize("argument", ["source_language", "target_language"])
+def test_an_unknown_language_is_refused_with_the_known_ones(imported, argument):
     with pytest.raises(ValueError, match="'xx' is not known; the model has en, fr, de"):
-        Translator.load(imported("M2M"), **{side: "xx"})
+        Translator.load(imported("M2M"), **{argument: "xx"})
 
 
 @pytest.mark.slow
@@ -85,8 +85,8 @@ def test_the_command_line_translates_into_another_language(imported, tmp_path, c
     (tmp_path / "source").write_text("a dog\n")
     words = ["translate", str(imported("M2M")), "--input", str(tmp_path / "source")]
     assert main([*words, "--languages", "en,fr"]) == 0
-    found = capsys.readouterr().out.splitlines()
-    assert found == Translator.load(imported("M2M"), target_language="fr").translate(["a dog"])
+    printed = capsys.readouterr().out.splitlines()
+    assert printed == Translator.load(imported("M2M"), target_language="fr").translate(["a dog"])
     assert main([*words, "--output", str(tmp_path), "--workers", "1", "--languages", "fr,en"])
     assert "--languages cannot be used with --workers or --ray" in capsys.readouterr().err
 

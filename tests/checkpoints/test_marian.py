@@ -38,8 +38,8 @@ def test_log_probabilities_are_those_of_marian(marian_model, tmp_path, name):
     folder = marian_model(name)
     options, tensors = marian_files.read(folder / "model.npz")
     wanted = NumpyMarian(options, tensors).log_probs(SOURCE, TARGET)
-    found = log_probs(import_model(folder, tmp_path / "run"), SOURCE, TARGET)
-    np.testing.assert_allclose(found, wanted, atol=1e-4)
+    computed = log_probs(import_model(folder, tmp_path / "run"), SOURCE, TARGET)
+    np.testing.assert_allclose(computed, wanted, atol=1e-4)
 
 
 def test_a_pre_norm_model_is_that_of_the_training_or_by_choice_of_marian_decoder(

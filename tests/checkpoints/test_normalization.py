@@ -40,11 +40,11 @@ def test_the_invisible_characters_are_those_of_unicode():
 
     Unassigned ones depend on the version.
     """
-    found = {character for character in map(chr, range(0x10000)) if re.match(INVISIBLE, character)}
-    categories = {character: unicodedata.category(character) for character in found}
+    invisible = {c for c in map(chr, range(0x10000)) if re.match(INVISIBLE, c)}
+    categories = {character: unicodedata.category(character) for character in invisible}
     assert set(categories.values()) <= {"Cc", "Cf", "Co", "Cn"}
     wanted = {c for c in map(chr, range(0x10000)) if unicodedata.category(c) in ("Cc", "Cf", "Co")}
-    assert wanted - found <= {chr(0x8E2), chr(0x890), chr(0x891)}
+    assert wanted - invisible <= {chr(0x8E2), chr(0x890), chr(0x891)}
 
 
 def test_an_imported_run_keeps_the_rules(tmp_path):

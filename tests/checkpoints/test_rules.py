@@ -37,11 +37,11 @@ def test_searches_obey_the_rules_as_transformers_does(tmp_path, name, number):
     translator = Translator.load(run)
     give_padding_its_probability(translator.model, name)
     record = json.loads((run / "imported.json").read_text(encoding="utf-8"))
-    here = {row: n for n, row in enumerate(record["source"]["rows"]) if n != START_ID}
-    rows = [[here[row] for row in ids] for ids in answers(name).texts["source_ids"][:8]]
+    ids_of_rows = {row: n for n, row in enumerate(record["source"]["rows"]) if n != START_ID}
+    rows = [[ids_of_rows[row] for row in ids] for ids in answers(name).texts["source_ids"][:8]]
     source = tf.ragged.constant(rows, tf.int32).to_tensor()
     for size, wanted in case["found"].items():
-        found = translate_ids(
+        hypotheses = translate_ids(
             translator.model,
             source,
             translator.max_length,
@@ -49,10 +49,10 @@ def test_searches_obey_the_rules_as_transformers_does(tmp_path, name, number):
             first_token=translator.tokenizers.target.prefix_id,
         )
         for n, (ids, score) in enumerate(wanted):
-            best = found.ids[n, 0, : found.lengths[n, 0]].numpy()
+            best = hypotheses.ids[n, 0, : hypotheses.lengths[n, 0]].numpy()
             assert [record["target"]["rows"][number] for number in best] == ids
             if score is not None:
-                assert float(found.scores[n, 0]) == pytest.approx(score, abs=1e-5)
+                assert float(hypotheses.scores[n, 0]) == pytest.approx(score, abs=1e-5)
 
 
 def give_padding_its_probability(model, name):

@@ -42,7 +42,7 @@ def log_probs(translator, source, targets):
     rows = [[*row, END_ID] for row in targets]
     target = tf.ragged.constant(rows, tf.int32).to_tensor()
     values = token_log_probs(translator.model, tf.constant(ids), target).numpy()
-    return [found[: len(row)] for found, row in zip(values, rows, strict=True)]
+    return [padded[: len(row)] for padded, row in zip(values, rows, strict=True)]
 
 
 def test_greedy_search_and_beam_search_find_the_texts_of_marian(translator):
@@ -57,9 +57,9 @@ def test_the_log_probability_of_each_token_is_that_of_marian(translator):
     compared = 0
     for source, answers in zip(SOURCES, ANSWERS["beams"], strict=True):
         targets = encode([text for text, _ in answers])
-        for found, (_, wanted) in zip(log_probs(translator, source, targets), answers, strict=True):
-            if len(found) == len(wanted):  # the text was cut into pieces as Marian wrote it
-                np.testing.assert_allclose(found, wanted, atol=2e-5)
+        for nats, (_, wanted) in zip(log_probs(translator, source, targets), answers, strict=True):
+            if len(nats) == len(wanted):  # the text was cut into pieces as Marian wrote it
+                np.testing.assert_allclose(nats, wanted, atol=2e-5)
                 compared += 1
     assert compared >= 0.9 * 4 * len(SOURCES)
 
@@ -81,11 +81,11 @@ def test_they_are_those_of_a_second_implementation(translator, run):
 def test_it_goes_back_into_marians_files(run, tmp_path, kind):
     version = export_model(run, tmp_path / "out", format="marian")
     options, tensors = marian_files.read(FIXTURES / "SSRU" / "model.npz")
-    found_options, found = marian_files.read(version / f"model.{kind}")
-    assert found.keys() == tensors.keys()
+    written_options, written = marian_files.read(version / f"model.{kind}")
+    assert written.keys() == tensors.keys()
     for name, tensor in tensors.items():
-        np.testing.assert_array_equal(found[name], tensor)
-    assert found_options == options
+        np.testing.assert_array_equal(written[name], tensor)
+    assert written_options == options
     (version / f"model.{'bin' if kind == 'npz' else 'npz'}").unlink()
     decoder = version / "decoder.yml"
     decoder.write_text(decoder.read_text().replace("model.npz", f"model.{kind}"))

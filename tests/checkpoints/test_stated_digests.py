@@ -56,13 +56,13 @@ def test_a_change_on_purpose_is_told_the_way_out_at_the_command_line(folder, tmp
 
 def test_a_change_in_the_cache_becomes_a_file_of_its_own(folder, tmp_path):
     snapshot = stated_digests.as_cache(folder)
-    place = snapshot / "generation_config.json"
-    content = place.read_bytes().replace(b"{", b"{ ", 1)
-    place.write_bytes(content)  # through the link
+    file = snapshot / "generation_config.json"
+    content = file.read_bytes().replace(b"{", b"{ ", 1)
+    file.write_bytes(content)  # through the link
     with pytest.raises(ValueError, match="or put a file in place of the link"):
         check_stated_digests(snapshot)
-    place.unlink()
-    place.write_bytes(content)
+    file.unlink()
+    file.write_bytes(content)
     check_stated_digests(snapshot)
 
 

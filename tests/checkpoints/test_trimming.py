@@ -27,7 +27,7 @@ LINES = 12  # of the text, so that some pieces are dropped
 
 def sentences() -> tuple[list[str], list[str]]:
     """Return short sentences and their translations, written with the fixtures' letters."""
-    pairs = [(one.source.lower(), one.target.lower()) for one in phrasebook.pairs("train")]
+    pairs = [(entry.source.lower(), entry.target.lower()) for entry in phrasebook.pairs("train")]
     short = [pair for pair in dict.fromkeys(pairs) if len(pair[0]) < 40]
     return [source for source, _ in short], [target for _, target in short]
 
@@ -35,7 +35,7 @@ def sentences() -> tuple[list[str], list[str]]:
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
     path = tmp_path_factory.mktemp("text") / "text"
-    lines = [line for side in sentences() for line in side[:LINES]]
+    lines = [line for texts in sentences() for line in texts[:LINES]]
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return path
 
@@ -45,7 +45,7 @@ def give_pieces(translator: Translator) -> Translator:
     tokenizer = translator.tokenizers.target
 
     def decode(rows):
-        ended = (itertools.takewhile(lambda one: one not in (PAD_ID, END_ID), row) for row in rows)
+        ended = (itertools.takewhile(lambda id_: id_ not in (PAD_ID, END_ID), row) for row in rows)
         return [" ".join(tokenizer.pieces(list(row))) for row in ended]
 
     tokenizer.decode = decode
@@ -69,17 +69,17 @@ def vocabulary(tokenizer) -> set[str]:
 )
 def test_all_sentences_of_kept_pieces_are_translated_as_before(name, count, tmp_path, text):
     checkpoint(name, tmp_path)
-    whole = imported(name, tmp_path, "whole")
+    untrimmed = imported(name, tmp_path, "whole")
     trimmed = imported(name, tmp_path, "trimmed", text)
     kept = [vocabulary(trimmed.tokenizers.source), vocabulary(trimmed.tokenizers.target)]
-    assert len(kept[1]) < whole.tokenizers.target.vocab_size
+    assert len(kept[1]) < untrimmed.tokenizers.target.vocab_size
     texts = sentences()[0][: 4 * count]
-    cutter = whole.tokenizers.source
+    cutter = untrimmed.tokenizers.source
     expected = {}
-    for text_, found in zip(texts, whole.translate(texts, beam_size=1), strict=True):
+    for text_, translation in zip(texts, untrimmed.translate(texts, beam_size=1), strict=True):
         pieces = cutter.pieces(cutter.encode([text_])[0])
-        if kept[0].issuperset(pieces) and kept[1].issuperset(found.split()):
-            expected[text_] = found
+        if kept[0].issuperset(pieces) and kept[1].issuperset(translation.split()):
+            expected[text_] = translation
     expected = dict(itertools.islice(expected.items(), count))
     assert len(expected) == count
     assert trimmed.translate([*expected], beam_size=1) == [*expected.values()]
@@ -92,20 +92,22 @@ def test_beams_are_equal_if_the_dropped_pieces_are_never_likely(name, tmp_path, 
     trimmed = imported(name, tmp_path, "trimmed", text)
     described = json.loads((tmp_path / "trimmed" / "imported.json").read_text())["target"]
     dropped = set(range(described["size"])) - set(described["rows"])
-    tensors = {key: np.array(one) for key, one in read_safetensors(folder / SAFETENSORS).items()}
+    tensors = {
+        key: np.array(value) for key, value in read_safetensors(folder / SAFETENSORS).items()
+    }
     bias = tensors.setdefault("final_logits_bias", np.zeros((1, described["size"]), np.float32))
     bias[0, sorted(dropped)] = -1e4
     write_safetensors(folder / SAFETENSORS, tensors)
-    whole = imported(name, tmp_path, "whole")
+    untrimmed = imported(name, tmp_path, "whole")
     kept = vocabulary(trimmed.tokenizers.source)
-    cutter = whole.tokenizers.source
+    cutter = untrimmed.tokenizers.source
     texts = [
-        one for one in sentences()[0] if kept.issuperset(cutter.pieces(cutter.encode([one])[0]))
+        line for line in sentences()[0] if kept.issuperset(cutter.pieces(cutter.encode([line])[0]))
     ][:64]
-    for found, wanted in zip(trimmed.n_best(texts, 4), whole.n_best(texts, 4), strict=True):
-        assert [text_ for text_, _ in found] == [text_ for text_, _ in wanted]
+    for n_best, wanted in zip(trimmed.n_best(texts, 4), untrimmed.n_best(texts, 4), strict=True):
+        assert [text_ for text_, _ in n_best] == [text_ for text_, _ in wanted]
         scores = [score for _, score in wanted]
-        np.testing.assert_allclose([score for _, score in found], scores, atol=1e-4)
+        np.testing.assert_allclose([score for _, score in n_best], scores, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["A", "NLLB"])
@@ -144,8 +146,10 @@ def test_the_rules_keep_their_pieces(tmp_path, text):
     edit_json(tmp_path / "A" / "generation_config.json", bad_words_ids=words)
     run = Run.open(import_model(tmp_path / "A", tmp_path / "run", trim=str(text)))
     rules = run.config.model.dialect.rules
-    found = [run.tokenizers.target.pieces(word) for word in [*rules.bad_words, [rules.start_token]]]
-    assert found == [[pieces[row] for row in word] for word in (kept, kept[1:], [start])]
+    bad_words = [
+        run.tokenizers.target.pieces(word) for word in [*rules.bad_words, [rules.start_token]]
+    ]
+    assert bad_words == [[pieces[row] for row in word] for word in (kept, kept[1:], [start])]
 
 
 def test_a_shared_vocabulary_is_cut_once(tmp_path, text):

@@ -82,9 +82,9 @@ def test_every_kind_of_vocabulary_file_gives_its_tokens_by_id(tmp_path):
 
 
 def test_the_ids_of_a_sentencepiece_model_are_its_own():
-    found = read_vocabulary(FIXTURES / "source.spm")
-    assert found[:2] == ["</s>", "<unk>"]
-    assert len(found) == 72
+    vocabulary = read_vocabulary(FIXTURES / "source.spm")
+    assert vocabulary[:2] == ["</s>", "<unk>"]
+    assert len(vocabulary) == 72
 
 
 @pytest.mark.parametrize(
@@ -134,9 +134,9 @@ def test_rows_that_a_foreign_table_lacks_are_zero():
 
 def test_a_start_row_that_training_has_changed_goes_back_as_padding():
     order = RowOrder.of(5, unknown=1, end=0, pad=4, start=4)
-    here = order.bring_in(np.zeros((5, 1), np.float32))
-    here[2] = 7
-    np.testing.assert_array_equal(order.give_back(here)[:, 0], [0, 0, 0, 0, 7])
+    embeddings = order.bring_in(np.zeros((5, 1), np.float32))
+    embeddings[2] = 7
+    np.testing.assert_array_equal(order.give_back(embeddings)[:, 0], [0, 0, 0, 0, 7])
 
 
 def test_added_pieces_have_names_that_are_free():
@@ -148,7 +148,7 @@ def test_added_pieces_have_names_that_are_free():
 
 
 @pytest.mark.parametrize(
-    ("files", "found"),
+    ("files", "expected"),
     [
         ({"README.md": "---\nlanguage: en\nlicense: cc-by-4.0\n---\n"}, "cc-by-4.0"),
         ({"README.md": "license: mit\n"}, NOT_STATED),
@@ -165,7 +165,7 @@ def test_added_pieces_have_names_that_are_free():
         ({}, NOT_STATED),
     ],
 )
-def test_the_licence_is_the_one_that_the_folder_states(tmp_path, files, found):
+def test_the_licence_is_the_one_that_the_folder_states(tmp_path, files, expected):
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    assert licence(tmp_path) == found
+    assert licence(tmp_path) == expected

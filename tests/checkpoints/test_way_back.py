@@ -43,11 +43,11 @@ export_to_hugging_face = functools.partial(export_model, format="hugging_face")
 export_to_marian = functools.partial(export_model, format="marian")
 
 
-def check_same(found, wanted):
-    assert found.keys() == wanted.keys()
-    for name, tensor in wanted.items():
-        assert found[name].dtype == tensor.dtype
-        np.testing.assert_array_equal(found[name], tensor)
+def check_same(tensors, expected):
+    assert tensors.keys() == expected.keys()
+    for name, tensor in expected.items():
+        assert tensors[name].dtype == tensor.dtype
+        np.testing.assert_array_equal(tensors[name], tensor)
 
 
 @pytest.mark.parametrize("name", each(MULTILINGUAL))
@@ -103,8 +103,8 @@ def test_only_a_token_that_the_run_never_takes_is_forbidden(tmp_path, forbidden,
     version = export_to_hugging_face(
         import_model(folder, tmp_path / "run", **choices), tmp_path / "out"
     )
-    found = json.loads((version / "generation_config.json").read_text())
-    assert found.get("bad_words_ids") == wanted
+    generation = json.loads((version / "generation_config.json").read_text())
+    assert generation.get("bad_words_ids") == wanted
 
 
 @pytest.mark.parametrize("stated", [None, False, True])
@@ -115,8 +115,8 @@ def test_the_end_of_the_beam_is_read_and_goes_back(tmp_path, stated):
     dialect = Run.open(run).config.model.dialect
     assert dialect.early_stopping is bool(stated)  # False by default, as in Transformers
     version = export_to_hugging_face(run, tmp_path / "out")
-    found = json.loads((version / "generation_config.json").read_text())
-    assert found.get("early_stopping") is stated
+    generation = json.loads((version / "generation_config.json").read_text())
+    assert generation.get("early_stopping") is stated
 
 
 @pytest.mark.parametrize("renormalized", [False, True])
@@ -131,9 +131,9 @@ def test_rules_without_a_generation_config_come_back(tmp_path, renormalized):
     )
     run = import_model(folder, tmp_path / "run")
     version = export_to_hugging_face(run, tmp_path / "out")
-    found = json.loads((version / "generation_config.json").read_text())
-    assert found["bad_words_ids"] == [[117], [5, 9], [20]]
-    assert found["min_new_tokens"] == 4  # min_length counts the start
+    generation = json.loads((version / "generation_config.json").read_text())
+    assert generation["bad_words_ids"] == [[117], [5, 9], [20]]
+    assert generation["min_new_tokens"] == 4  # min_length counts the start
     again = import_model(version, tmp_path / "again")
     rules = [Run.open(path).config.model.dialect.rules for path in (run, again)]
     assert rules[0].repetition_penalty == 1.5
@@ -146,9 +146,9 @@ def test_a_recipe_may_change_the_rules(imported, tmp_path):
     dialect = run.config.model.dialect.replace(rules=rules)
     config = run.config.replace(model=run.config.model.replace(dialect=dialect))
     hugging_face_writer.write(tmp_path, dataclasses.replace(run, config=config), run.load_model())
-    found = json.loads((tmp_path / "generation_config.json").read_text())
-    assert found["min_new_tokens"] == 4
-    assert found["bad_words_ids"] == [[117], [5, 9]]
+    generation = json.loads((tmp_path / "generation_config.json").read_text())
+    assert generation["min_new_tokens"] == 4
+    assert generation["bad_words_ids"] == [[117], [5, 9]]
 
 
 @pytest.mark.parametrize(
@@ -163,8 +163,8 @@ def test_a_recipe_may_forbid_the_unknown_token(imported, tmp_path, name, write, 
     dialect = run.config.model.dialect.replace(allow_unknown=False)
     config = run.config.replace(model=run.config.model.replace(dialect=dialect))
     write(tmp_path, dataclasses.replace(run, config=config), run.load_model())
-    found = json.loads((tmp_path / "generation_config.json").read_text())
-    assert found["bad_words_ids"] == wanted
+    generation = json.loads((tmp_path / "generation_config.json").read_text())
+    assert generation["bad_words_ids"] == wanted
 
 
 @pytest.mark.parametrize(
@@ -196,9 +196,9 @@ def test_a_multilingual_checkpoint_comes_back_as_the_same_run(imported, tmp_path
     first = Run.open(imported(name))
     assert again.tokenizers.digests == first.tokenizers.digests
     assert again.config == first.config
-    found, wanted = (take(run.load_model()) for run in (again, first))
-    for place, tensor in wanted.items():
-        np.testing.assert_array_equal(found[place], tensor)
+    tensors, expected = (take(run.load_model()) for run in (again, first))
+    for slot, tensor in expected.items():
+        np.testing.assert_array_equal(tensors[slot], tensor)
 
 
 @pytest.mark.parametrize(
@@ -213,8 +213,8 @@ def test_a_multilingual_run_that_was_trained_since_is_refused(
 ):
     run = Run.open(imported("M2M"))
     model = run.load_model()
-    one = variable(model)
-    one.assign(one + np.random.default_rng(0).normal(size=one.shape))
+    changed = variable(model)
+    changed.assign(changed + np.random.default_rng(0).normal(size=changed.shape))
     with pytest.raises(ValueError, match=message):
         hugging_face_writer.write_multilingual(tmp_path, run, model)
 
@@ -240,8 +240,8 @@ def test_a_start_that_was_trained_gets_a_row_of_its_own(tmp_path, name, start):
     vector = np.linspace(-1, 1, first[EMBEDDINGS[name]].shape[1], dtype=np.float32)
     change(run, lambda model: model.target_embedding.embeddings, START_ID, vector)
     version = export_to_hugging_face(run, tmp_path / "out")
-    found = read_safetensors(version / "model.safetensors")
-    np.testing.assert_array_equal(found[EMBEDDINGS[name]], [*first[EMBEDDINGS[name]], vector])
+    written = read_safetensors(version / "model.safetensors")
+    np.testing.assert_array_equal(written[EMBEDDINGS[name]], [*first[EMBEDDINGS[name]], vector])
     vocabulary = "vocab.json" if name == "A" else "target_vocab.json"
     size = len(json.loads((folder / vocabulary).read_text()))
     assert json.loads((version / vocabulary).read_text())["<start>"] == size
@@ -249,7 +249,7 @@ def test_a_start_that_was_trained_gets_a_row_of_its_own(tmp_path, name, start):
     assert config["decoder_vocab_size"] == size + 1
     for settings in (config, json.loads((version / "generation_config.json").read_text())):
         assert settings["decoder_start_token_id"] == size
-    assert found["final_logits_bias"][0, size] == -1e4  # never written: exp(-1e4) is 0
+    assert written["final_logits_bias"][0, size] == -1e4  # never written: exp(-1e4) is 0
     again = import_model(version, tmp_path / "again")
     texts = answers(name).texts["sentences"][:8]
     wanted = Translator.load(run).translate(texts)
@@ -293,8 +293,8 @@ def test_vocabularies_and_settings_come_back(imported, tmp_path, name):
                 (FIXTURES / name / file).read_text()
             )
     first = json.loads((FIXTURES / name / "config.json").read_text())
-    found = json.loads((version / "config.json").read_text())
-    assert {key: found[key] for key in first} == first
+    written = json.loads((version / "config.json").read_text())
+    assert {key: written[key] for key in first} == first
     for side in ("source", "target"):
         wanted = (FIXTURES / f"{side}.spm").read_bytes()
         assert (version / f"{side}.spm").read_bytes() == wanted
@@ -304,23 +304,23 @@ def halved(name, folder, but=()):
     """Write a checkpoint in float16 except for some tensors; return it and its tensors."""
     path = checkpoint(name, folder)
     tensors = read_safetensors(path / "model.safetensors")
-    half = {
+    rounded = {
         tensor: np.array(stored, np.float32 if tensor in but else np.float16)
         for tensor, stored in tensors.items()
     }
-    write_safetensors(path / "model.safetensors", half)
+    write_safetensors(path / "model.safetensors", rounded)
     edit_json(path / "config.json", dtype="float16")
-    return path, half
+    return path, rounded
 
 
 @pytest.mark.parametrize(
     ("name", "but"), [("A", ()), ("A", ("final_logits_bias",)), ("M2M", ()), ("NLLB", ())]
 )
 def test_every_tensor_comes_back_in_its_own_precision(tmp_path, name, but):
-    folder, half = halved(name, tmp_path, but)
+    folder, tensors = halved(name, tmp_path, but)
     run = import_model(folder, tmp_path / "run", **languages(name))
     version = export_to_hugging_face(run, tmp_path / "out")
-    check_same(read_safetensors(version / "model.safetensors"), half)
+    check_same(read_safetensors(version / "model.safetensors"), tensors)
     assert json.loads((version / "config.json").read_text())["dtype"] == "float16"
 
 
@@ -339,9 +339,9 @@ def test_a_half_precision_checkpoint_that_was_trained_comes_back_in_float32(tmp_
     run = import_model(folder, tmp_path / "run")
     change(run, lambda model: model.output_bias, 7, 1 / 3)
     version = export_to_hugging_face(run, tmp_path / "out")
-    found = read_safetensors(version / "model.safetensors")
-    assert np.sum(found["final_logits_bias"] == np.float32(1 / 3)) == 1
-    assert {tensor.dtype.name for tensor in found.values()} == {"float32"}
+    written = read_safetensors(version / "model.safetensors")
+    assert np.sum(written["final_logits_bias"] == np.float32(1 / 3)) == 1
+    assert {tensor.dtype.name for tensor in written.values()} == {"float32"}
     config = json.loads((version / "config.json").read_text())
     assert {config.get(name) for name in ("dtype", "torch_dtype")} == {None, "float32"}
 
@@ -350,10 +350,10 @@ def without_bias(folder, dtype="float32"):
     """Remove the output bias from a Marian model; return its options and tensors."""
     options, tensors = marian_files.read(folder / "model.npz")
     del tensors["decoder_ff_logit_out_b"]
-    found = {name: np.array(tensor, dtype) for name, tensor in tensors.items()}
+    unbiased = {name: np.array(tensor, dtype) for name, tensor in tensors.items()}
     options = {**options, "output-omit-bias": True}
-    marian_files.write_npz(folder / "model.npz", options, found)
-    return options, found
+    marian_files.write_npz(folder / "model.npz", options, unbiased)
+    return options, unbiased
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
@@ -362,10 +362,10 @@ def test_a_model_of_marian_without_a_bias_goes_back_without_one(marian_model, tm
     options, tensors = without_bias(folder, dtype)
     version = export_to_marian(import_model(folder, tmp_path / "run"), tmp_path / "out")
     for file in ("model.npz", "model.bin"):
-        found_options, found = marian_files.read(version / file)
-        assert found_options["output-omit-bias"] is True
-        assert {key: found_options[key] for key in options} == options
-        check_same(found, tensors)
+        written_options, written = marian_files.read(version / file)
+        assert written_options["output-omit-bias"] is True
+        assert {key: written_options[key] for key in options} == options
+        check_same(written, tensors)
 
 
 @pytest.mark.slow
@@ -376,11 +376,11 @@ def test_a_bias_that_was_trained_goes_to_marian_with_the_option_that_it_counts(
     _, tensors = without_bias(folder)
     run = import_model(folder, tmp_path / "run")
     change(run, lambda model: model.output_bias, 7, 3.0)
-    options, found = marian_files.read(export_to_marian(run, tmp_path / "out") / "model.npz")
+    options, written = marian_files.read(export_to_marian(run, tmp_path / "out") / "model.npz")
     assert options["output-omit-bias"] is False
-    bias = found.pop("decoder_ff_logit_out_b")
+    bias = written.pop("decoder_ff_logit_out_b")
     assert sorted(bias[0])[-2:] == [0, 3]
-    check_same(found, tensors)
+    check_same(written, tensors)
 
 
 def test_a_bias_that_marian_does_not_add_is_left_out_with_a_warning(marian_model, tmp_path):
@@ -416,9 +416,9 @@ def test_a_marian_model_comes_back_bit_equal(marian_model, tmp_path, name, posit
     version = export_to_marian(import_model(folder, tmp_path / "run", positions), tmp_path / "out")
     options, first = marian_files.read(folder / "model.npz")
     for file in ("model.npz", "model.bin"):
-        found_options, found = marian_files.read(version / file)
-        assert {key: found_options[key] for key in options} == options
-        check_same(found, first)
+        written_options, written = marian_files.read(version / file)
+        assert {key: written_options[key] for key in options} == options
+        check_same(written, first)
 
 
 @pytest.mark.parametrize(("positions", "factor"), [("marian", 2.5), ("hf", None)])
@@ -439,9 +439,9 @@ def test_a_marian_model_becomes_one_of_hugging_face_with_a_padding_row(marian_mo
     )
     vocabulary = json.loads((version / "vocab.json").read_text())
     assert vocabulary["<pad>"] == len(vocabulary) - 1
-    found = read_safetensors(version / "model.safetensors")
-    np.testing.assert_array_equal(found["model.shared.weight"][-1], 0)
-    assert "model.encoder.embed_positions.weight" in found  # Marian's own
+    written = read_safetensors(version / "model.safetensors")
+    np.testing.assert_array_equal(written["model.shared.weight"][-1], 0)
+    assert "model.encoder.embed_positions.weight" in written  # Marian's own
     again = import_model(version, tmp_path / "again")
     assert (again / "imported.json").is_file()
 
@@ -455,8 +455,8 @@ def test_a_table_of_positions_is_as_long_as_the_configuration_says(tmp_path, sta
     version = export_to_hugging_face(run, tmp_path / "out")
     config = json.loads((version / "config.json").read_text())
     tensors = read_safetensors(version / "model.safetensors")
-    for side in ("encoder", "decoder"):
-        table = tensors[f"model.{side}.embed_positions.weight"]
+    for stack in ("encoder", "decoder"):
+        table = tensors[f"model.{stack}.embed_positions.weight"]
         assert table.shape == (length, config["d_model"])
     assert config["max_position_embeddings"] == length
 
@@ -464,9 +464,9 @@ def test_a_table_of_positions_is_as_long_as_the_configuration_says(tmp_path, sta
 def test_a_hugging_face_checkpoint_becomes_a_model_of_marian(imported, tmp_path):
     with pytest.warns(UserWarning, match="position_timescale=paper, but Marian always uses t2t"):
         version = export_to_marian(imported("A"), tmp_path)
-    options, found = marian_files.read(version / "model.npz")
+    options, written = marian_files.read(version / "model.npz")
     stored = read_safetensors(FIXTURES / "A" / "model.safetensors")["model.shared.weight"]
-    np.testing.assert_array_equal(found["Wemb"], stored[:-1])
+    np.testing.assert_array_equal(written["Wemb"], stored[:-1])
     assert options["dim-vocabs"] == [len(stored) - 1] * 2
 
 
@@ -505,12 +505,12 @@ def test_a_model_whose_sines_and_cosines_take_turns_is_the_same_in_halves():
     model = Transformer(20, 20, **settings, dialect={"output_bias": True}, tie_embeddings="none")
     random = np.random.default_rng(1)
     model.set_weights([random.standard_normal(w.shape) * 0.3 for w in model.get_weights()])
-    other = Transformer(
+    with_halves = Transformer(
         *(20, 20),
         **settings,
         tie_embeddings="none",
         dialect={"output_bias": True, "position_layout": "halves"},
     )
-    put(other, with_sines_first(take(model)))
+    put(with_halves, with_sines_first(take(model)))
     inputs = {"source": np.array([[5, 7, 3]]), "target": np.array([[2, 9, 8, 4]])}
-    np.testing.assert_allclose(other(inputs), model(inputs), atol=1e-5)
+    np.testing.assert_allclose(with_halves(inputs), model(inputs), atol=1e-5)

@@ -173,7 +173,7 @@ def test_the_command_line_has_every_option_of_every_format():
 def test_the_command_line_has_at_most_60_options():
     """Each additional option makes the others harder to find."""
     parameters = [option for verb in program.commands.values() for option in verb.params]
-    options = [one for one in parameters if isinstance(one, click.Option)]
+    options = [parameter for parameter in parameters if isinstance(parameter, click.Option)]
     assert len(options) + len(program.params) <= 60
 
 

@@ -29,10 +29,10 @@ def test_lines_are_translated_in_their_order(dynamic_litert, translator):
     expected = []
     for best in translator.n_best(lines):
         expected += [*best, ("", 0.0)][:2]
-    found = [line.split("\t") for line in done.stdout.splitlines()]
-    assert [text for _, text in found] == [text for text, _ in expected]
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert [text for _, text in rows] == [text for text, _ in expected]
     scores = [score for _, score in expected]
-    assert [float(score) for score, _ in found] == pytest.approx(scores, abs=1e-3)
+    assert [float(score) for score, _ in rows] == pytest.approx(scores, abs=1e-3)
 
 
 @pytest.mark.slow

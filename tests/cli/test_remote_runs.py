@@ -37,10 +37,10 @@ def test_translate(remote, translator, texts, capsys):
 def test_evaluate(remote, translator, texts, capsys):
     words = ["evaluate", remote, "--source", texts / "text.en", "--reference", texts / "text.de"]
     assert main([*map(str, words)]) == 0
-    found = json.loads(capsys.readouterr().out.splitlines()[-1])
-    own = translator.translate(SOURCES)
-    assert found["bleu"] == pytest.approx(sacrebleu.corpus_bleu(own, [REFERENCES]).score)
-    assert found["chrf"] == pytest.approx(sacrebleu.corpus_chrf(own, [REFERENCES]).score)
+    scores = json.loads(capsys.readouterr().out.splitlines()[-1])
+    translations = translator.translate(SOURCES)
+    assert scores["bleu"] == pytest.approx(sacrebleu.corpus_bleu(translations, [REFERENCES]).score)
+    assert scores["chrf"] == pytest.approx(sacrebleu.corpus_chrf(translations, [REFERENCES]).score)
 
 
 @pytest.mark.slow
@@ -54,10 +54,10 @@ def test_export(remote, texts, capsys):
 @pytest.mark.slow
 def test_inspect(remote, tiny_run, capsys):
     assert main(["inspect", remote]) == 0
-    found = capsys.readouterr().out
+    printed = capsys.readouterr().out
     assert main(["inspect", str(tiny_run)]) == 0
     assert (
-        found.replace(remote, str(tiny_run)).splitlines()[:3]
+        printed.replace(remote, str(tiny_run)).splitlines()[:3]
         == (capsys.readouterr().out.splitlines()[:3])
     )
 

@@ -97,8 +97,8 @@ def test_a_page_is_translated_between_its_tags(tiny_run, translator, sentences, 
     page.write_bytes(f"{mark}<p>{sentences[0]} {sentences[1]}\r\n<br><code>a</code></p>".encode())
     files = ["--input", str(page), "--output", str(output)]
     assert main(["translate", str(tiny_run), "--format", "html", *files]) == 0
-    one, two = translator.translate(sentences[:2])
-    expected = f"{mark}<p>{html.escape(one, quote=False)} {html.escape(two, quote=False)}\r\n"
+    first, second = translator.translate(sentences[:2])
+    expected = f"{mark}<p>{html.escape(first, quote=False)} {html.escape(second, quote=False)}\r\n"
     assert output.read_bytes().decode() == expected + "<br><code>a</code></p>"
 
 

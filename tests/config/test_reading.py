@@ -73,9 +73,9 @@ def test_a_recipe_without_a_model_takes_the_model_of_another(recipe):
 )
 def test_an_unreadable_recipe_is_one_line(recipe, text, overrides, message):
     recipe.write_text(text)
-    with pytest.raises(ValueError, match=message) as found:
+    with pytest.raises(ValueError, match=message) as refusal:
         read_recipe(recipe, overrides)
-    assert len(str(found.value).splitlines()) == 1
+    assert len(str(refusal.value).splitlines()) == 1
 
 
 def test_a_recipe_that_is_not_utf8(recipe):

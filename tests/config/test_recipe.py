@@ -183,9 +183,9 @@ MISTAKES = [  # section, its values, the message
 
 @pytest.mark.parametrize(("section", "values", "message"), MISTAKES)
 def test_a_wrong_value_is_told_with_its_rule(section, values, message):
-    with pytest.raises(ValueError, match=re.escape(message)) as found:
+    with pytest.raises(ValueError, match=re.escape(message)) as refusal:
         Config.from_dict({section: values})
-    assert len(str(found.value).splitlines()) == 1
+    assert len(str(refusal.value).splitlines()) == 1
 
 
 @pytest.mark.parametrize(

@@ -74,20 +74,20 @@ def test_two_processes_translate_as_one_and_go_on_after_kills(
     ctranslate2_export, corpus, expected, tmp_path, capsys
 ):
     output = tmp_path / "out"
-    whole = command(ctranslate2_export, corpus, output, "--workers", 2)
-    process = subprocess.Popen([sys.executable, "-m", "tfformer", *whole])
+    arguments = command(ctranslate2_export, corpus, output, "--workers", 2)
+    process = subprocess.Popen([sys.executable, "-m", "tfformer", *arguments])
     end = time.monotonic() + 300
     while not list(output.glob("part-*.en")) and time.monotonic() < end:
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
 
-    assert main(whole) == 0
+    assert main(arguments) == 0
     assert lines_of(output) == expected
     captured = capsys.readouterr()
     assert "3 files, of which" in captured.err
     assert json.loads(captured.out)["bad"] == 0
-    assert main(whole) == 0  # nothing is left to be done
+    assert main(arguments) == 0  # nothing is left to be done
     assert "3 files, of which 3 are done" in capsys.readouterr().err
 
 
@@ -98,7 +98,7 @@ class Deadly:
         self.killed = []
 
     def __call__(self, counts):
-        workers = [one for one in children(os.getpid()) if "spawn_main" in command_line(one)]
+        workers = [child for child in children(os.getpid()) if "spawn_main" in command_line(child)]
         if workers and not self.killed:
             self.killed.append(workers[0])
             os.kill(workers[0], signal.SIGKILL)
@@ -237,8 +237,8 @@ def test_a_cluster_that_loses_a_machine_and_gets_another_translates_as_one_proce
 
     When the machine is lost, each worker still has parts to translate.
     """
-    output, parts = tmp_path / "out", range(PARTS_OF_A_CLUSTER)
-    for first in parts:
+    output, numbers = tmp_path / "out", range(PARTS_OF_A_CLUSTER)
+    for first in numbers:
         lines = [*SENTENCES[first:], *SENTENCES[:first]]
         (tmp_path / f"part-{first:02}.en").write_text("".join(f"{line}\n" for line in lines))
     words = command(tiny_run, tmp_path / "part-*.en", output)
@@ -248,11 +248,11 @@ def test_a_cluster_that_loses_a_machine_and_gets_another_translates_as_one_proce
     end = time.monotonic() + 300
     while len(list(output.glob("part-*.en"))) < 3 and time.monotonic() < end:
         time.sleep(0.01)
-    assert not (output / f"part-{parts[-1]:02}.en").exists()
+    assert not (output / f"part-{numbers[-1]:02}.en").exists()
     cluster.remove_node(lost, allow_graceful=False)
     cluster.add_node(num_cpus=1)
     assert process.wait(300) == 0
-    assert lines_of(output) == [line for n in parts for line in [*expected[n:], *expected[:n]]]
+    assert lines_of(output) == [line for n in numbers for line in [*expected[n:], *expected[:n]]]
 
 
 @pytest.mark.nightly

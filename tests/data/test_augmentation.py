@@ -70,14 +70,14 @@ def test_a_copy_that_does_not_differ_is_left_out():
     assert copies([("12.", "12.")], upper=1, title=1, lower=1, typos=1) == []
 
 
-def distance(one, other):
+def distance(word, misspelt):
     """Return the minimum number of letters to insert, delete, replace or swap (Damerau)."""
-    rows = [list(range(len(other) + 1))]
-    for i, a in enumerate(one, start=1):
+    rows = [list(range(len(misspelt) + 1))]
+    for i, a in enumerate(word, start=1):
         row = [i]
-        for j, b in enumerate(other, start=1):
+        for j, b in enumerate(misspelt, start=1):
             row.append(min(rows[-1][j] + 1, row[-1] + 1, rows[-1][j - 1] + (a != b)))
-            if i > 1 and j > 1 and a == other[j - 2] and one[i - 2] == b:
+            if i > 1 and j > 1 and a == misspelt[j - 2] and word[i - 2] == b:
                 row[-1] = min(row[-1], rows[-2][j - 2] + 1)
         rows.append(row)
     return rows[-1][-1]
@@ -162,8 +162,8 @@ def test_every_placeholder_is_drawn_and_more_words_than_those_stay():
 
 WORDS = [("dog", "Hund"), ("cow", "Kuh"), ("bear", "Bär"), ("house", "Haus"), ("red", "rot")]
 SENTENCES = [
-    (f"The {one[0]}, {other[0]}: {n}x!", f"Das {n}y {other[1]} ({one[1]})")
-    for n, (one, other) in enumerate(list(itertools.permutations(WORDS, 2)) * 10)
+    (f"The {first[0]}, {second[0]}: {n}x!", f"Das {n}y {second[1]} ({first[1]})")
+    for n, (first, second) in enumerate(list(itertools.permutations(WORDS, 2)) * 10)
 ]
 
 
@@ -172,14 +172,14 @@ def readings(row, symbols):
     if not symbols:
         yield row, ()
         return
-    symbol, *others = symbols
-    for one, other in WORDS:
-        for blank, use in ((symbol, "in place of"), (f"{symbol} {one}", "before")):
-            end = blank.removeprefix(symbol).replace(one, other)
+    symbol, *later_symbols = symbols
+    for source_word, target_word in WORDS:
+        for blank, use in ((symbol, "in place of"), (f"{symbol} {source_word}", "before")):
+            end = blank.removeprefix(symbol).replace(source_word, target_word)
             if blank in row[0] and symbol + end in row[1]:
-                back = row[0].replace(blank, one), row[1].replace(symbol + end, other)
-                for whole, uses in readings(back, others):
-                    yield whole, (use, *uses)
+                back = row[0].replace(blank, source_word), row[1].replace(symbol + end, target_word)
+                for restored, uses in readings(back, later_symbols):
+                    yield restored, (use, *uses)
 
 
 def test_placeholders_stand_for_words_that_are_translations_or_before_them():
@@ -191,7 +191,7 @@ def test_placeholders_stand_for_words_that_are_translations_or_before_them():
     for row, copy in copies:
         symbols = re.findall("⟦.⟧", copy[0])
         assert sorted(symbols) == sorted(set(re.findall("⟦.⟧", copy[1])))
-        uses = {use for whole, use in readings(copy, symbols) if whole == row}
+        uses = {use for restored, use in readings(copy, symbols) if restored == row}
         assert uses
         seen |= uses
     assert {("before",), ("in place of",), ("before", "in place of")} <= seen

@@ -30,10 +30,10 @@ def test_text_with_one_side_is_encoded_and_batched_without_a_source():
     assert sorted(target.tolist()) == [[START_ID, 5, 6], [START_ID, 9, PAD_ID]]
     assert weights.tolist() == (labels != PAD_ID).tolist()
     assert batches.padding_share == pytest.approx(1 / 6)
-    for found, expected in zip(
+    for array, expected in zip(
         next(iter(batches.dataset())), (target, labels, weights), strict=True
     ):
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(array, expected)
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +56,8 @@ def without_padding(row):
 
 def epoch_of(batches, epoch=0):
     return [
-        batches.batch(epoch * batches.steps_per_epoch + place)
-        for place in range(batches.steps_per_epoch)
+        batches.batch(epoch * batches.steps_per_epoch + step)
+        for step in range(batches.steps_per_epoch)
     ]
 
 
@@ -69,9 +69,9 @@ def test_an_epoch_holds_every_pair_exactly_once_within_the_budget(pairs, batch_t
     )
     batches = Batches(pairs, batch_tokens)
     for epoch in (0, 1, 5):
-        found = epoch_of(batches, epoch)
-        assert sorted(itertools.chain.from_iterable(map(rows_of, found))) == expected
-        for inputs, labels, _ in found:
+        epoch_batches = epoch_of(batches, epoch)
+        assert sorted(itertools.chain.from_iterable(map(rows_of, epoch_batches))) == expected
+        for inputs, labels, _ in epoch_batches:
             assert max(inputs["source"].size, labels.size) <= batch_tokens
 
 
@@ -219,7 +219,7 @@ def as_lists(batches):
 
 
 def test_the_seed_and_the_step_decide_a_batch(pairs):
-    batches, again, other = (
+    batches, again, other_seed = (
         Batches(pairs, 512, seed=4),
         Batches(pairs, 512, seed=4),
         Batches(pairs, 512, seed=5),
@@ -227,7 +227,7 @@ def test_the_seed_and_the_step_decide_a_batch(pairs):
     last = 3 * batches.steps_per_epoch + 2
     assert rows_of(again.batch(last)) == rows_of(batches.batch(last))
     assert as_lists(epoch_of(again)) == as_lists(epoch_of(batches))
-    assert as_lists(epoch_of(other)) != as_lists(epoch_of(batches))
+    assert as_lists(epoch_of(other_seed)) != as_lists(epoch_of(batches))
 
 
 def companies(epoch):
@@ -251,10 +251,10 @@ def test_epochs_differ_in_order_and_company_but_not_in_shapes(pairs):
 def test_the_dataset_goes_on_from_any_step(pairs):
     batches = Batches(pairs, 512)
     steps = 2 * batches.steps_per_epoch + 3
-    whole = [batches.batch(step) for step in range(steps)]
+    all_batches = [batches.batch(step) for step in range(steps)]
     for first_step in (0, 1, batches.steps_per_epoch - 1, batches.steps_per_epoch + 2):
-        rest = Batches(pairs, 512).dataset(first_step).take(steps - first_step).as_numpy_iterator()
-        for (inputs, labels, weights), expected in zip(rest, whole[first_step:], strict=True):
+        tail = Batches(pairs, 512).dataset(first_step).take(steps - first_step).as_numpy_iterator()
+        for (inputs, labels, weights), expected in zip(tail, all_batches[first_step:], strict=True):
             np.testing.assert_array_equal(inputs["source"], expected[0]["source"])
             np.testing.assert_array_equal(inputs["target"], expected[0]["target"])
             np.testing.assert_array_equal(labels, expected[1])
@@ -299,19 +299,19 @@ def test_training_dataset_takes_a_data_set_of_string_pairs(letters):
     source, target = (list(side) for side in zip(*pairs, strict=True))
     given = tf.data.Dataset.from_tensor_slices((source, target))
     expected = next(iter(data.training_dataset(pairs, letters)))
-    found = next(iter(data.training_dataset(given, letters)))
-    tf.nest.map_structure(np.testing.assert_array_equal, found, expected)
+    batch = next(iter(data.training_dataset(given, letters)))
+    tf.nest.map_structure(np.testing.assert_array_equal, batch, expected)
     with pytest.raises(ValueError, match="must have pairs of strings"):
         data.training_dataset(given.batch(2), letters)
 
 
 def test_training_dataset_takes_a_tokenizer_for_each_side(letters):
-    other = Tokenizer.train(["x yz"] * 20, 8)
+    target_tokenizer = Tokenizer.train(["x yz"] * 20, 8)
     ((inputs, labels, _),) = data.training_dataset(
-        [("ab", "xz")], letters, other
+        [("ab", "xz")], letters, target_tokenizer
     ).as_numpy_iterator()
     assert inputs["source"].tolist() == [[*letters.encode(["ab"])[0], END_ID]]
-    assert labels.tolist() == [[*other.encode(["xz"])[0], END_ID]]
+    assert labels.tolist() == [[*target_tokenizer.encode(["xz"])[0], END_ID]]
 
 
 @pytest.mark.parametrize(

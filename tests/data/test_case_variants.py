@@ -27,12 +27,12 @@ def tokenizer():
 
 def test_a_text_is_cut_alike_in_each_case(tokenizer):
     for sentence in SENTENCES[:100]:
-        lower, *others = (
+        lower, *cased = (
             tokenizer.pieces(tokenizer.encode([text])[0])
             for text in (sentence.lower(), sentence, title(sentence), sentence.upper())
         )
         lower = [piece.replace("ß", "ss") for piece in lower]
-        for pieces in others:
+        for pieces in cased:
             assert [piece.lower().replace("ß", "ss") for piece in pieces] == lower
 
 
@@ -66,8 +66,8 @@ def test_a_family_has_each_case_once_and_nothing_but_case_differs(tokenizer):
     usual = [number for number, case in members if case < FORMS]
     assert sorted(usual) == list(range(families.families))
     for piece, number in zip(pieces, families.family, strict=True):
-        other = pieces[families.family.tolist().index(number)]
-        assert piece.casefold() == other.casefold()
+        base = pieces[families.family.tolist().index(number)]
+        assert piece.casefold() == base.casefold()
 
 
 def test_the_cases_and_families_of_pieces():

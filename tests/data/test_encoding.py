@@ -40,14 +40,14 @@ def test_encoding_ends_every_side_and_counts_what_it_drops():
 
 def test_encoding_in_chunks_equals_encoding_at_once(monkeypatch):
     pairs = [(f"{i}", f"{i} " * (i % 5)) for i in range(4, 44)]
-    whole, seen = encode_pairs(pairs), []
+    direct, seen = encode_pairs(pairs), []
     monkeypatch.setattr(encoding, "CHUNK", 7)
     chunked = encode_pairs(iter(pairs), on_progress=seen.append)
     assert seen == [7, 14, 21, 28, 35, 40]
     for side in ("source", "target"):
-        np.testing.assert_array_equal(getattr(chunked, side).ids, getattr(whole, side).ids)
-        np.testing.assert_array_equal(getattr(chunked, side).offsets, getattr(whole, side).offsets)
-    assert chunked.report() == whole.report()
+        np.testing.assert_array_equal(getattr(chunked, side).ids, getattr(direct, side).ids)
+        np.testing.assert_array_equal(getattr(chunked, side).offsets, getattr(direct, side).offsets)
+    assert chunked.report() == direct.report()
 
 
 @pytest.mark.parametrize("pairs", [[], [("", "7")], [("1 2 3", "7")]])

@@ -16,11 +16,11 @@ from tfformer.data.augmentation import (
 
 def rows_of_words(rows: list[tuple[str, str]], side: int) -> dict[str, set[int]]:
     """Return the numbers of the rows in which each word occurs."""
-    found = defaultdict(set)
+    rows_by_word = defaultdict(set)
     for number, row in enumerate(rows):
         for word in words_of(row[side]):
-            found[word].add(number)
-    return found
+            rows_by_word[word].add(number)
+    return rows_by_word
 
 
 def test_the_coefficients_are_those_of_their_definition():
@@ -44,8 +44,8 @@ def test_nearly_all_words_that_it_pairs_are_aligned():
     right = []
     for pair in pairs:
         source, target = words_of(pair.source), words_of(pair.target)
-        for word, other in translated_words(pair.source, pair.target, lexicon):
-            right.append((source.index(word), target.index(other)) in pair.alignment)
+        for word, translation in translated_words(pair.source, pair.target, lexicon):
+            right.append((source.index(word), target.index(translation)) in pair.alignment)
     assert len(right) > 2 * len(pairs)
     assert sum(right) > 0.95 * len(right)
 

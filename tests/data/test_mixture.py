@@ -39,7 +39,7 @@ def test_seed_and_epoch_decide_which_part_of_a_large_corpus_comes():
         return mixture.rows_by_shares(SIZES, (0.2, 0.4, 0.4), seed, epoch).tolist()
 
     draws = [drawn(seed, epoch) for seed, epoch in itertools.product(range(3), range(3))]
-    assert all(one != other for one, other in itertools.combinations(draws, 2))
+    assert all(draw != later_draw for draw, later_draw in itertools.combinations(draws, 2))
     assert drawn(2, 2) == draws[-1]
     seen = set(itertools.chain.from_iterable(drawn(0, epoch) for epoch in range(60)))
     assert seen == set(range(500))
@@ -77,5 +77,5 @@ def test_no_batch_of_any_epoch_passes_batch_tokens(packed):
     corpora = [[(f"{100 + n} " + "5 " * length, "5") for n, length in enumerate(lengths)]] * 2
     text = encode_corpora(corpora, (WordIds(), WordIds()), max_length=64)
     batches = Batches(text, 256, seed=1, shares=[0.85, 0.15], packed=packed)
-    sides = [batches.batch(step)[0]["source"] for step in range(60 * batches.steps_per_epoch)]
-    assert max(side.size for side in sides) <= 256
+    sources = [batches.batch(step)[0]["source"] for step in range(60 * batches.steps_per_epoch)]
+    assert max(source.size for source in sources) <= 256

@@ -93,18 +93,18 @@ def test_an_epoch_holds_every_pair_once_in_one_shape(texts):
     ]
     orders = []
     for epoch in range(3):
-        found = epoch_of(batches, epoch)
-        rows = list(itertools.chain.from_iterable(map(pairs_of, found)))
+        epoch_batches = epoch_of(batches, epoch)
+        rows = list(itertools.chain.from_iterable(map(pairs_of, epoch_batches)))
         assert sorted(rows) == sorted(expected)
         orders.append(rows)
-        assert {labels.shape for _, labels, _ in found} == {(10, 40)}
+        assert {labels.shape for _, labels, _ in epoch_batches} == {(10, 40)}
     assert orders[0] != orders[1] != orders[2]
 
 
 def test_the_padding_is_counted_and_small(texts):
     batches = Batches(encode_pairs(texts, max_length=40), 400, packed=True)
-    sides = [side for inputs, labels, _ in epoch_of(batches) for side in (inputs["source"], labels)]
-    padding = sum((side == PAD_ID).sum() for side in sides) / sum(side.size for side in sides)
+    arrays = [ids for inputs, labels, _ in epoch_of(batches) for ids in (inputs["source"], labels)]
+    padding = sum((ids == PAD_ID).sum() for ids in arrays) / sum(ids.size for ids in arrays)
     assert batches.padding_share == pytest.approx(padding, abs=1e-12)
     assert padding < 0.12
 
@@ -140,8 +140,8 @@ def gradients(model, batch):
     inputs, labels, weights = batch
     with tf.GradientTape() as tape:
         loss = tfformer.SmoothedCrossEntropy(0.1)(labels, model(inputs, training=True), weights)
-    found = tape.gradient(loss, [weight.value for weight in model.trainable_variables])
-    return float(loss), [gradient.numpy() for gradient in found]
+    computed = tape.gradient(loss, [weight.value for weight in model.trainable_variables])
+    return float(loss), [gradient.numpy() for gradient in computed]
 
 
 @pytest.mark.parametrize(
@@ -162,11 +162,11 @@ def test_loss_and_gradients_are_those_of_rows_alone(texts, sides, settings):
     (plain,) = epoch_of(Batches(text, 60 * 40))
     (packed,) = epoch_of(Batches(text, 60 * 40, packed=True))
     assert len(packed[1]) < len(plain[1]) / 2
-    loss, found = gradients(model, packed)
+    loss, packed_gradients = gradients(model, packed)
     expected_loss, expected = gradients(model, plain)
     assert loss == pytest.approx(expected_loss, rel=1e-6)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-5)
+    for gradient, wanted in zip(packed_gradients, expected, strict=True):
+        np.testing.assert_allclose(gradient, wanted, atol=1e-5)
 
 
 def test_training_dataset_gives_one_shape(letters):

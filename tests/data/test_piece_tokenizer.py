@@ -91,15 +91,15 @@ def test_the_graph_differs_from_python_only_between_equally_likely_cuts(model_ty
         if in_graph != in_python:
             assert model_type == "unigram"
             both = map(tokenizer.pieces, (in_graph, in_python))
-            found, expected = (log_probability(cutter.model, pieces) for pieces in both)
-            assert found == pytest.approx(expected, abs=1e-4)
+            computed, expected = (log_probability(cutter.model, pieces) for pieces in both)
+            assert computed == pytest.approx(expected, abs=1e-4)
 
 
 def test_the_graph_gives_the_texts_of_python(tokenizer):
     ids = tokenizer.encode(TEXTS)
     ids[0] += [3, 7, 7]  # nothing behind the end counts
-    found = tokenizer.detokenize(tf.ragged.constant(ids, dtype=tf.int32)).numpy()
-    assert [text.decode() for text in found] == tokenizer.decode(ids)
+    texts = tokenizer.detokenize(tf.ragged.constant(ids, dtype=tf.int32)).numpy()
+    assert [text.decode() for text in texts] == tokenizer.decode(ids)
 
 
 def test_special_pieces_have_no_text(tokenizer):
@@ -116,10 +116,10 @@ def test_texts_are_those_of_transformers(name):
     ordered = ["<pad>", "<unk>", "<start>", "</s>", *(p for p in pieces if p not in special)]
     tokenizer = PieceTokenizer((FIXTURES / "target.spm").read_bytes(), ordered)
 
-    def here(ids):
+    def our_ids(ids):
         return [ordered.index(pieces[number]) for number in ids]
 
-    assert tokenizer.decode(list(map(here, wanted["greedy"]))) == wanted["target_texts"]
+    assert tokenizer.decode(list(map(our_ids, wanted["greedy"]))) == wanted["target_texts"]
 
 
 REWRITES = [("[，、]", ","), ("[\x00-\x1f\u200b]", " "), ("  +", " "), ("^ | $", "")]
@@ -143,8 +143,8 @@ def test_a_prefix_begins_each_sentence_and_has_no_text():
     assert ids == [[prefixed.prefix_id, *row] if row else [] for row in plain.encode(texts)]
     assert prefixed.decode(ids) == plain.decode(plain.encode(texts))
     assert prefixed.tokenize(tf.constant(texts)).to_list() == ids
-    found = prefixed.detokenize(tf.ragged.constant(ids, dtype=tf.int32)).numpy()
-    assert [text.decode() for text in found] == prefixed.decode(ids)
+    decoded = prefixed.detokenize(tf.ragged.constant(ids, dtype=tf.int32)).numpy()
+    assert [text.decode() for text in decoded] == prefixed.decode(ids)
 
 
 def test_a_tokenizer_with_prefix_and_rewrites_is_loaded_as_it_was(tmp_path):

@@ -68,7 +68,7 @@ def test_a_cached_text_is_that_in_memory_and_is_not_read_again(corpus, letters, 
             np.testing.assert_array_equal(mapped.offsets, rows.offsets)
         shares = [0.2, 0.8]
         for given in (None, shares):
-            ours, expected = (Batches(one, 200, 1, shares=given) for one in (text, memory))
+            ours, expected = (Batches(encoded, 200, 1, shares=given) for encoded in (text, memory))
             assert ours.report() == expected.report()
             for step in range(2 * ours.steps_per_epoch):
                 for mapped, array in zip(flat(ours, step), flat(expected, step), strict=True):
@@ -98,29 +98,29 @@ def test_another_text_vocabulary_or_length_has_files_of_its_own(corpus, letters)
     assert len(entries(corpus)) == 4
 
 
-def flip_a_byte(place):
-    file = place / "target.ids.npy"
+def flip_a_byte(entry):
+    file = entry / "target.ids.npy"
     content = bytearray(file.read_bytes())
     content[-9] ^= 1
     file.write_bytes(content)
 
 
-def truncate(place):
-    file = place / "source.offsets.npy"
+def truncate(entry):
+    file = entry / "source.offsets.npy"
     file.write_bytes(file.read_bytes()[:-4])
 
 
-def edit_the_manifest(place):
-    file = place / "manifest.json"
+def edit_the_manifest(entry):
+    file = entry / "manifest.json"
     file.write_text(file.read_text().replace('"dropped_empty": 0', '"dropped_empty": 1'))
 
 
-def take_anothers(place):
-    manifest = json.loads((place / "manifest.json").read_text())
+def take_anothers(entry):
+    manifest = json.loads((entry / "manifest.json").read_text())
     assert manifest["key"]["max_length"] == MAX_LENGTH
-    (other,) = (folder for folder in place.parent.iterdir() if folder != place)
-    shutil.rmtree(place)
-    shutil.copytree(other, place)
+    (foreign,) = (folder for folder in entry.parent.iterdir() if folder != entry)
+    shutil.rmtree(entry)
+    shutil.copytree(foreign, entry)
 
 
 DAMAGES = {
@@ -128,35 +128,35 @@ DAMAGES = {
     truncate: "mmap length is greater than file size",
     edit_the_manifest: "manifest.json does not match its digest",
     take_anothers: "it was written for another text, vocabulary or version",
-    lambda place: (place / "manifest.json").unlink(): "manifest.json is missing",
-    lambda place: (place / "source.ids.npy").unlink(): r"\[Errno 2\] No such file .*source.ids.npy",
-    lambda place: (place / "manifest.json").write_bytes(b"\xff{"): ".*is not UTF-8 .*",
+    lambda entry: (entry / "manifest.json").unlink(): "manifest.json is missing",
+    lambda entry: (entry / "source.ids.npy").unlink(): r"\[Errno 2\] No such file .*source.ids.npy",
+    lambda entry: (entry / "manifest.json").write_bytes(b"\xff{"): ".*is not UTF-8 .*",
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_or_foreign_cache_is_refused_in_one_line(corpus, letters, damage):
     open_cache(corpus, letters)
-    (place,) = entries(corpus)
+    (entry,) = entries(corpus)
     open_cache(corpus, letters, max_length=MAX_LENGTH + 1)
-    damage(place)
+    damage(entry)
     with pytest.raises(
         ValueError,
-        match=rf"^{place} is not a complete text cache \({DAMAGES[damage]}.*\); delete this folder"
+        match=rf"^{entry} is not a complete text cache \({DAMAGES[damage]}.*\); delete this folder"
         "; the next training run writes it again$",
     ):
         open_cache(corpus, letters, never)
-    shutil.rmtree(place)
+    shutil.rmtree(entry)
     open_cache(corpus, letters)
 
 
 def test_damage_in_any_byte_of_a_header_is_refused(corpus, letters):
     open_cache(corpus, letters)
-    [place] = entries(corpus)
-    file = place / "source.ids.npy"
-    whole = file.read_bytes()
+    [entry] = entries(corpus)
+    file = entry / "source.ids.npy"
+    content = file.read_bytes()
     for number in range(128):
-        damaged = bytearray(whole)
+        damaged = bytearray(content)
         damaged[number] ^= 8
         file.write_bytes(damaged)
         with pytest.raises(ValueError, match="is not a complete text cache"):
@@ -259,11 +259,11 @@ def test_processes_that_write_one_cache_at_once_end_well(corpus, letters):
     ]
     for writer in writers:
         writer.start()
-    found = {digests.get(timeout=60) for _ in writers}
+    written = {digests.get(timeout=60) for _ in writers}
     for writer in writers:
         writer.join()
         assert writer.exitcode == 0
-    assert found == {open_cache(corpus, letters, never).digest}
+    assert written == {open_cache(corpus, letters, never).digest}
     assert len(entries(corpus)) == 1
 
 
@@ -273,8 +273,8 @@ def test_text_with_one_side_has_one_pair_of_files(corpus, letters, letter_pairs)
     rows = [(source,) for source, _ in letter_pairs]
     text = cached_text(corpus / "cache", fingerprint, lambda: [rows], [letters], MAX_LENGTH)
     assert text.digest == encode_corpora([rows], [letters], MAX_LENGTH).digest
-    (place,) = entries(corpus)
-    assert {file.name for file in place.iterdir()} == {
+    (entry,) = entries(corpus)
+    assert {file.name for file in entry.iterdir()} == {
         "manifest.json",
         "text.ids.npy",
         "text.offsets.npy",

@@ -109,9 +109,9 @@ def test_training_does_not_depend_on_the_processors():
 
 
 def test_a_sample_is_less_than_all_sentences(monkeypatch):
-    whole = Tokenizer.train(SENTENCES, 60)
+    of_all = Tokenizer.train(SENTENCES, 60)
     monkeypatch.setattr(tokenizers, "MAX_SENTENCES", 300)
-    assert Tokenizer.train(SENTENCES, 60).model != whole.model
+    assert Tokenizer.train(SENTENCES, 60).model != of_all.model
 
 
 def test_the_vocabulary_has_the_size_asked_for_and_the_special_ids(tokenizer):
@@ -297,12 +297,12 @@ def test_the_usual_normalisation_is_sentencepieces():
 
 @pytest.mark.parametrize("name", ["ModelProto", "NormalizerSpec"])
 def test_the_declared_fields_are_sentencepieces(name):
-    own = getattr(sentencepiece_proto, name).DESCRIPTOR
-    assert_fields_equal(own, getattr(sentencepiece_model_pb2, name).DESCRIPTOR)
+    declared = getattr(sentencepiece_proto, name).DESCRIPTOR
+    assert_fields_equal(declared, getattr(sentencepiece_model_pb2, name).DESCRIPTOR)
 
 
-def assert_fields_equal(own, theirs):
-    for field in own.fields:
+def assert_fields_equal(declared, theirs):
+    for field in declared.fields:
         reference = theirs.fields_by_name[field.name]
         assert (field.number, field.is_repeated) == (reference.number, reference.is_repeated)
         if field.message_type:
@@ -313,11 +313,11 @@ def assert_fields_equal(own, theirs):
 
 def test_fields_that_are_not_declared_are_preserved():
     model = sentencepiece_model_pb2.ModelProto.FromString(Tokenizer.train(SENTENCES, 60).model)
-    found = sentencepiece_proto.ModelProto.FromString(model.SerializeToString())
-    for each in (model, found):
+    parsed = sentencepiece_proto.ModelProto.FromString(model.SerializeToString())
+    for each in (model, parsed):
         each.pieces.add(piece="dog", score=-2.5, type=1)
         each.trainer_spec.vocab_size = 61
-    assert sentencepiece_model_pb2.ModelProto.FromString(found.SerializeToString()) == model
+    assert sentencepiece_model_pb2.ModelProto.FromString(parsed.SerializeToString()) == model
 
 
 QUOTES = {**dict.fromkeys(map(ord, "‘’‚‛"), "'"), **dict.fromkeys(map(ord, "“”„‟"), '"'), 0xAD: ""}
@@ -372,27 +372,27 @@ def test_with_bytes_every_text_comes_back_normalised(model_type):
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
 def test_the_graph_knows_symbols_and_bytes(model_type):
     generator = random.Random(7)
-    parts = [*SYMBOLS, "the", " ", "dog", "漢", "é", "<", "⟦", "😀"]
-    noise = ["".join(generator.choices(parts, k=generator.randrange(12))) for _ in range(2000)]
+    fragments = [*SYMBOLS, "the", " ", "dog", "漢", "é", "<", "⟦", "😀"]
+    noise = ["".join(generator.choices(fragments, k=generator.randrange(12))) for _ in range(2000)]
     text = SENTENCES + ODD + noise
     tokenizer = with_symbols(model_type)
     ids = tokenizer.encode(text)
     assert tokenizer.tokenize(tf.constant(text)).to_list() == ids
-    found = tokenizer.detokenize(tf.ragged.constant(ids, dtype=tf.int32)).numpy()
-    assert [line.decode() for line in found] == tokenizer.decode(ids)
+    texts = tokenizer.detokenize(tf.ragged.constant(ids, dtype=tf.int32)).numpy()
+    assert [line.decode() for line in texts] == tokenizer.decode(ids)
 
 
 def test_placeholders_are_cut_by_the_fast_operation_too():
     generator = random.Random(7)
     placeholders = ["⟦1⟧", "⟦2⟧"]
-    parts = [*placeholders, "the", " ", "dog", "é", "⟦", "1", "⟧", "2", "."]
-    noise = ["".join(generator.choices(parts, k=generator.randrange(14))) for _ in range(3000)]
+    fragments = [*placeholders, "the", " ", "dog", "é", "⟦", "1", "⟧", "2", "."]
+    noise = ["".join(generator.choices(fragments, k=generator.randrange(14))) for _ in range(3000)]
     tokenizer = Tokenizer.train([*SENTENCES, "⟦ ⟧ [1] 1 2."], 90, symbols=placeholders)
     assert tokenizer.is_cut_by_fast_operation
     text = [*SENTENCES[:50], *ODD, *noise]
     assert tokenizer.tokenize(tf.constant(text)).to_list() == tokenizer.encode(text)
-    others = (90, {"symbols": ["<b>"]}), (350, {"byte_fallback": True}), (90, {"model_type": "bpe"})
-    for vocab_size, settings in others:
+    models = (90, {"symbols": ["<b>"]}), (350, {"byte_fallback": True}), (90, {"model_type": "bpe"})
+    for vocab_size, settings in models:
         assert not Tokenizer.train(SENTENCES, vocab_size, **settings).is_cut_by_fast_operation
 
 
@@ -424,8 +424,8 @@ def test_ties_between_segmentations_end_in_the_graph_as_in_python(model_type):
 def is_tied(tokenizer, sentence):
     """Return whether the two best segmentations have the same probability."""
     processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model)
-    found = processor.nbest_encode(sentence, nbest_size=2, out_type=str)
-    first, second = (log_probability(tokenizer.model, pieces) for pieces in found)
+    cuts = processor.nbest_encode(sentence, nbest_size=2, out_type=str)
+    first, second = (log_probability(tokenizer.model, pieces) for pieces in cuts)
     return first == pytest.approx(second, abs=1e-4)
 
 

@@ -46,7 +46,7 @@ def test_the_newest_version_is_that_of_the_beginning(tmp_path, monkeypatch):
     export(tmp_path / "9")
     model = find_artifact(tmp_path)
     export(tmp_path / "10")
-    monkeypatch.setattr(artifact, "_opened", lambda format, *place: ScriptedEngine(place, 9))
+    monkeypatch.setattr(artifact, "_opened", lambda format, *location: ScriptedEngine(location, 9))
     assert model.open(threads=3).translate == (str(tmp_path / "9"), 3)
 
 
@@ -54,7 +54,7 @@ def test_a_model_that_changes_during_the_job_is_refused(tmp_path, monkeypatch):
     model = find_artifact(export(tmp_path / "1"))
     shutil.rmtree(tmp_path / "1")
     export(tmp_path / "1", quantize="int8")
-    monkeypatch.setattr(artifact, "_opened", lambda format, *place: ScriptedEngine(place, 9))
+    monkeypatch.setattr(artifact, "_opened", lambda format, *location: ScriptedEngine(location, 9))
     with pytest.raises(ArtifactError, match="has changed since the job began"):
         model.open()
 
@@ -94,8 +94,8 @@ def test_workers_of_an_export_for_another_runtime_need_no_tensorflow():
         "import sys, tfformer.corpora.workers, tfformer.corpora.on_ray\n"
         "print([name for name in ('tensorflow', 'keras') if name in sys.modules])"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_a_command_with_an_export_for_ctranslate2_needs_no_tensorflow(tmp_path):
@@ -111,6 +111,6 @@ def test_a_command_with_an_export_for_ctranslate2_needs_no_tensorflow(tmp_path):
     )
     words = ["translate", folder, "--input", tmp_path / "a.en", "--output", tmp_path / "out"]
     command = [sys.executable, "-c", code, *map(str, words), "--workers", "2"]
-    found = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "--workers 2 is more than the 1 file of" in found.stderr
-    assert found.stdout == "False\n"
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "--workers 2 is more than the 1 file of" in done.stderr
+    assert done.stdout == "False\n"

@@ -24,21 +24,22 @@ def test_a_litert_export_has_the_runs_translations(engine, dynamic_litert):
         assert light.translate(GIVEN) == engine.translate(GIVEN)
         assert light.count_tokens(GIVEN) == engine.count_tokens(GIVEN)
         assert light.max_tokens == engine.max_tokens
-        for own, found in zip(engine.n_best(GIVEN), light.n_best(GIVEN), strict=True):
-            assert [one.text for one in found] == [one.text for one in own]
-            scores = [one.score for one in own]
-            assert [one.score for one in found] == pytest.approx(scores, rel=1e-4)
+        for expected, hypotheses in zip(engine.n_best(GIVEN), light.n_best(GIVEN), strict=True):
+            texts, scores = zip(*hypotheses, strict=True)
+            expected_texts, expected_scores = zip(*expected, strict=True)
+            assert texts == expected_texts
+            assert scores == pytest.approx(expected_scores, rel=1e-4)
 
 
 def test_signatures_over_text_give_what_the_methods_give(dynamic_litert):
-    texts = np.array([one.encode() for one in GIVEN], object)
+    texts = np.array([sentence.encode() for sentence in GIVEN], object)
     with open_engine(dynamic_litert, threads=2) as light:
         greedy = light.run("serving_default", {"text": texts})["translation"]
         assert [text.decode() for text in greedy] == light.translate(GIVEN, beam_size=1)
         beams = light.run("translate_beam", {"text": texts})
         for row, scores, n_best in zip(*beams.values(), light.n_best(GIVEN), strict=True):
             filled = [text.decode() for text in row[scores > -1e8]]
-            assert filled == [one.text for one in n_best]
+            assert filled == [hypothesis.text for hypothesis in n_best]
 
 
 def test_a_search_that_the_export_lacks_is_refused(static_litert):

@@ -34,6 +34,6 @@ def test_a_static_file_translates_sentences_of_several_widths(monkeypatch):
         },
     }
     static = litert.IdSearch(Path(), manifest)
-    found = static.run([[5], [5, 6, 7, 8, 9]], litert.GREEDY_IDS)
-    assert found.ids.tolist() == [[[5, E, E, E, E, E, E]], [[5, 6, 7, 8, 9, E, E]]]
-    assert found.scores.tolist() == [[-4.0], [-8.0]]
+    hypotheses = static.run([[5], [5, 6, 7, 8, 9]], litert.GREEDY_IDS)
+    assert hypotheses.ids.tolist() == [[[5, E, E, E, E, E, E]], [[5, 6, 7, 8, 9, E, E]]]
+    assert hypotheses.scores.tolist() == [[-4.0], [-8.0]]

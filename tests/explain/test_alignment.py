@@ -28,22 +28,22 @@ def test_words_are_aligned_to_what_looks_at_them_most_in_the_mean_of_the_heads(
     with The.
     """
     rows, columns = ("▁Ti", "er", "▁schläft", "</s>"), ("▁The", "▁ani", "mal", "▁sleeps", "</s>")
-    one = [
+    head1 = [
         [0.4, 0.3, 0.3, 0.0, 0.0],
         [0.6, 0.2, 0.0, 0.2, 0.0],
         [0.0, 0.0, 0.0, 0.4, 0.6],
         [0.0, 0.0, 0.0, 0.9, 0.1],
     ]
-    two = [
+    head2 = [
         [0.0, 0.4, 0.3, 0.3, 0.0],
         [0.3, 0.2, 0.5, 0.0, 0.0],
         [0.1, 0.0, 0.0, 0.7, 0.2],
         [0.0, 0.0, 0.0, 1.0, 0.0],
     ]
-    found = SimpleNamespace(
-        cross=AttentionMaps("cross", rows, columns, np.array([[one, two]], np.float32))
+    maps = SimpleNamespace(
+        cross=AttentionMaps("cross", rows, columns, np.array([[head1, head2]], np.float32))
     )
-    monkeypatch.setattr(alignment, "each_attention", lambda *_, **__: [found])
+    monkeypatch.setattr(alignment, "each_attention", lambda *_, **__: [maps])
     assert alignments(translator, ["The animal sleeps"], ["Tier schläft"]) == [
         ((0, 0), (1, 0), (2, 1))
     ]
@@ -51,20 +51,23 @@ def test_words_are_aligned_to_what_looks_at_them_most_in_the_mean_of_the_heads(
 
 def test_the_nearest_target_looks_most_in_the_mean_of_all_layers_and_heads():
     """The second layer alone would link both words the other way round."""
-    one = [[0.9, 0.1, 0.0], [0.2, 0.7, 0.1], [0.0, 0.0, 1.0]]
-    two = [[0.4, 0.6, 0.0], [0.5, 0.4, 0.1], [0.9, 0.1, 0.0]]
+    head1 = [[0.9, 0.1, 0.0], [0.2, 0.7, 0.1], [0.0, 0.0, 1.0]]
+    head2 = [[0.4, 0.6, 0.0], [0.5, 0.4, 0.1], [0.9, 0.1, 0.0]]
     maps = AttentionMaps(
-        "cross", ("Ja", "doch", "</s>"), ("Yes", "!", "</s>"), np.array([[one], [two]], np.float32)
+        "cross",
+        ("Ja", "doch", "</s>"),
+        ("Yes", "!", "</s>"),
+        np.array([[head1], [head2]], np.float32),
     )
     assert alignment.nearest(maps) == ((0, 0), (1, 1))
 
 
 def test_a_word_that_looks_at_the_end_is_aligned_only_by_the_source(translator, monkeypatch):
     weights = np.array([[[[0.2, 0.8], [0.1, 0.9], [0.9, 0.1]]]], np.float32)
-    found = SimpleNamespace(
+    maps = SimpleNamespace(
         cross=AttentionMaps("cross", ("▁Ja", "▁doch", "</s>"), ("▁Yes", "</s>"), weights)
     )
-    monkeypatch.setattr(alignment, "each_attention", lambda *_, **__: [found])
+    monkeypatch.setattr(alignment, "each_attention", lambda *_, **__: [maps])
     assert alignments(translator, ["Yes"], ["Ja doch"]) == [((0, 0),)]
 
 
@@ -73,11 +76,11 @@ def test_alignments_come_in_the_order_of_the_sentences(translator):
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     together = alignments(translator, [*sources, " ", "Yes"], [*targets, "Ja", ""])
     assert together[-2:] == [(), ()]
-    for source, target, found in zip(sources, targets, together[:-2], strict=True):
+    for source, target, links in zip(sources, targets, together[:-2], strict=True):
         weights = attention(translator, source, target).cross.words().weights[0].mean(axis=0)
         words = [(s, t) for s in range(len(source.split())) for t in range(len(target.split()))]
         is_linked = [weights[t, s] in (weights[t].max(), weights[:-1, s].max()) for s, t in words]
-        assert found == tuple(itertools.compress(words, is_linked))
+        assert links == tuple(itertools.compress(words, is_linked))
 
 
 def test_the_links_of_a_graph_are_those_of_the_layers(translator):
@@ -107,9 +110,9 @@ def test_a_layer_that_does_not_exist(translator):
 def test_pharaoh_and_the_error_rate_by_hand():
     assert pharaoh(((0, 0), (2, 1))) == "0-0 2-1"
     assert pharaoh(()) == ""
-    found = [((0, 0), (1, 1)), ((0, 0),)]
+    alignments = [((0, 0), (1, 1)), ((0, 0),)]
     known = [((0, 0), (1, 2), (2, 2)), ((0, 0),)]
-    assert alignment_error_rate(found, known) == pytest.approx(1 - (2 + 2) / (3 + 4))
+    assert alignment_error_rate(alignments, known) == pytest.approx(1 - (2 + 2) / (3 + 4))
     assert alignment_error_rate(known, known) == 0
     assert alignment_error_rate([((0, 1),)], [((1, 0),)]) == 1
 
@@ -129,8 +132,8 @@ def test_translate_prints_alignments_of_its_own_words(tiny_run, translator, tmp_
     assert [row[1:] for row in printed] == [list(row) for row in zip(texts, expected, strict=True)]
     for line, (_, text, links) in zip(lines, printed, strict=True):
         for link in links.split():
-            place, word = map(int, link.split("-"))
-            assert place < len(line.split())
+            source_word, word = map(int, link.split("-"))
+            assert source_word < len(line.split())
             assert word < len(text.split())
 
 

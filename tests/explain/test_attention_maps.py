@@ -100,47 +100,47 @@ def test_rows_sum_to_one_and_nothing_looks_at_padding_or_ahead():
 def test_alone_equals_in_a_batch(translator):
     sources, targets = SENTENCES[:2], [*SENTENCES[2:], SENTENCES[0]]
     together = each_attention(translator, sources, targets)
-    for found, sentence, target in zip(together, sources, targets, strict=True):
-        for one, other in zip(found, attention(translator, sentence, target), strict=True):
-            assert (one.rows, one.columns) == (other.rows, other.columns)
-            np.testing.assert_allclose(one.weights, other.weights, atol=1e-5)
+    for batched, sentence, target in zip(together, sources, targets, strict=True):
+        for maps, expected in zip(batched, attention(translator, sentence, target), strict=True):
+            assert (maps.rows, maps.columns) == (expected.rows, expected.columns)
+            np.testing.assert_allclose(maps.weights, expected.weights, atol=1e-5)
 
 
 def test_batches_follow_each_other(translator):
-    whole, split = (
+    together, split = (
         each_attention(translator, SENTENCES, SENTENCES, batch_size=size) for size in (64, 2)
     )
-    for one, other in zip(whole, split, strict=True):
-        assert one.cross.columns == other.cross.columns
-        np.testing.assert_allclose(one.cross.weights, other.cross.weights, atol=1e-5)
+    for maps, expected in zip(together, split, strict=True):
+        assert maps.cross.columns == expected.cross.columns
+        np.testing.assert_allclose(maps.cross.weights, expected.cross.weights, atol=1e-5)
 
 
 def test_tokens_stand_where_the_decoder_reads_and_writes_them(translator, tokenizer):
-    found = attention(translator, SENTENCES[0], SENTENCES[1])
+    maps = attention(translator, SENTENCES[0], SENTENCES[1])
     source, target = (tuple(tokenizer.pieces(ids)) for ids in tokenizer.encode(SENTENCES[:2]))
-    assert found.cross.columns == (*source, "</s>") == found.encoder.rows == found.encoder.columns
-    assert found.decoder.rows == found.decoder.columns == ("<s>", *target)
-    assert found.cross.rows == (*target, "</s>")
-    assert found.cross.weights.shape == (3, 2, len(target) + 1, len(source) + 1)
-    assert found.cross.weights.dtype == np.float32
+    assert maps.cross.columns == (*source, "</s>") == maps.encoder.rows == maps.encoder.columns
+    assert maps.decoder.rows == maps.decoder.columns == ("<s>", *target)
+    assert maps.cross.rows == (*target, "</s>")
+    assert maps.cross.weights.shape == (3, 2, len(target) + 1, len(source) + 1)
+    assert maps.cross.weights.dtype == np.float32
 
 
 def test_without_a_target_it_is_the_models_own_translation(translator, monkeypatch):
     monkeypatch.setattr(translator, "translate", lambda sentences: [SENTENCES[2]])
-    own, given = (
+    untold, given = (
         attention(translator, SENTENCES[0]),
         attention(translator, SENTENCES[0], SENTENCES[2]),
     )
-    assert own.cross.rows == given.cross.rows
-    np.testing.assert_array_equal(own.cross.weights, given.cross.weights)
+    assert untold.cross.rows == given.cross.rows
+    np.testing.assert_array_equal(untold.cross.weights, given.cross.weights)
 
 
 def test_an_empty_translation_has_attention_too(translator, monkeypatch):
     monkeypatch.setattr(translator, "translate", lambda sentences: [""])
-    found = attention(translator, SENTENCES[0])
-    assert found.decoder.words().rows == ("<s>",)
-    assert found.cross.words().rows == ("</s>",)
-    assert found.decoder.weights.shape == (3, 2, 1, 1)
+    maps = attention(translator, SENTENCES[0])
+    assert maps.decoder.words().rows == ("<s>",)
+    assert maps.cross.words().rows == ("</s>",)
+    assert maps.decoder.weights.shape == (3, 2, 1, 1)
 
 
 def test_blank_sentences_are_refused(translator):
@@ -155,12 +155,12 @@ def test_overlong_sentences_are_cut_with_one_warning(translator, tokenizer):
     long = " ".join(SENTENCES * 2)
     expected = tuple(tokenizer.pieces(tokenizer.encode([long])[0][:39]))
     with pytest.warns(UserWarning, match="1 of 1 sentences had more than 39 tokens") as caught:
-        found = attention(translator, long)
+        maps = attention(translator, long)
     assert len(caught) == 1
-    assert found.cross.columns == (*expected, "</s>")
+    assert maps.cross.columns == (*expected, "</s>")
     with pytest.warns(UserWarning, match="more than 39 tokens"):
-        found = attention(translator, SENTENCES[0], long)
-    assert found.cross.rows == (*expected, "</s>")
+        maps = attention(translator, SENTENCES[0], long)
+    assert maps.cross.rows == (*expected, "</s>")
 
 
 # --- Words ----------------------------------------------------------------------------------------
@@ -181,11 +181,11 @@ def test_words_sum_columns_and_average_rows():
 
 
 def test_words_are_what_stands_between_spaces(translator):
-    found = attention(translator, SENTENCES[0], SENTENCES[2])
-    assert found.encoder.words().rows == (*SENTENCES[0].split(), "</s>")
-    assert found.cross.words().rows == (*SENTENCES[2].split(), "</s>")
-    assert found.decoder.words().rows == ("<s>", *SENTENCES[2].split())
-    for maps in found:
+    attended = attention(translator, SENTENCES[0], SENTENCES[2])
+    assert attended.encoder.words().rows == (*SENTENCES[0].split(), "</s>")
+    assert attended.cross.words().rows == (*SENTENCES[2].split(), "</s>")
+    assert attended.decoder.words().rows == ("<s>", *SENTENCES[2].split())
+    for maps in attended:
         words = maps.words().weights
         np.testing.assert_allclose(words.sum(axis=-1), np.ones(words.shape[:-1]), atol=1e-5)
 

@@ -152,10 +152,10 @@ def test_what_the_user_typed_is_text(browser, tmp_path):
     )
 
 
-def places(browser: Browser, side: str) -> list[float]:
+def left_edges(browser: Browser, row: str) -> list[float]:
     """The distance from the left at which each word of a side (`from` or `to`) begins."""
     return browser.evaluate(
-        f"[...document.querySelectorAll('#{side} > *')].map((word) => "
+        f"[...document.querySelectorAll('#{row} > *')].map((word) => "
         "word.getBoundingClientRect().left)"
     )
 
@@ -165,12 +165,12 @@ def test_text_from_right_to_left_is_laid_out_and_walked_from_the_right(browser, 
     draw(attention, tmp_path / "page.html", "cross", "it")
     browser.open((tmp_path / "page.html").as_uri())
     browser.click("#heads button[data-layer='1'][data-head='1']")
-    it, is_ = places(browser, "from")
-    first, second, third = places(browser, "to")
+    it, is_ = left_edges(browser, "from")
+    first, second, third = left_edges(browser, "to")
     assert it < is_
     assert first > second > third
     browser.click("#kinds input[value=encoder]")
-    first, second, third = places(browser, "from")
+    first, second, third = left_edges(browser, "from")
     assert first > second > third
     browser.click("#from button:nth-child(1)")
     browser.press("ArrowLeft", 37)

@@ -65,8 +65,8 @@ def compared(folder) -> dict[str, Comparison]:
     sources, references = lines_of(folder / "source"), [lines_of(folder / "reference")]
     base = lines_of(folder / BASE)
     return {
-        other: compare({"A": base, "B": lines_of(folder / other)}, sources, references)
-        for other in OTHERS
+        name: compare({"A": base, "B": lines_of(folder / name)}, sources, references)
+        for name in OTHERS
     }
 
 
@@ -93,51 +93,51 @@ def printed(folder: Path, test: str) -> tuple[list[list[str]], list[str]]:
 def test_scores_and_p_values_are_those_of_sacrebleus_command(folder, compared):
     """The p-values in all digits that it prints; its resamples too."""
     bootstrap, randomisation = printed(folder, "bs"), printed(folder, "ar")
-    found = [metric for other in OTHERS for metric in compared[other].metrics]
-    assert [f"{one.bootstrap_p:.4f}" for one in found] == bootstrap[1]
-    assert [f"{one.randomisation_p:.4f}" for one in found] == randomisation[1]
-    assert {one.better for one in found} == {None, "B"}
-    base, others = bootstrap[0][:2], bootstrap[0][2:]
-    assert [f"{one.scores[1]:.4f}" for one in found] == [score for score, *_ in others]
-    for number, one in enumerate(found):
-        (score, mean, width), other_mean = base[number % 2], others[number][1]
-        assert f"{one.scores[0]:.4f}" == score
+    metrics = [metric for name in OTHERS for metric in compared[name].metrics]
+    assert [f"{row.bootstrap_p:.4f}" for row in metrics] == bootstrap[1]
+    assert [f"{row.randomisation_p:.4f}" for row in metrics] == randomisation[1]
+    assert {row.better for row in metrics} == {None, "B"}
+    base, systems = bootstrap[0][:2], bootstrap[0][2:]
+    assert [f"{row.scores[1]:.4f}" for row in metrics] == [score for score, *_ in systems]
+    for number, row in enumerate(metrics):
+        (score, mean, width), other_mean = base[number % 2], systems[number][1]
+        assert f"{row.scores[0]:.4f}" == score
         # The mean of the differences is the difference of the means.
         difference = float(other_mean) - float(mean)
-        assert sum(one.interval) / 2 == pytest.approx(difference, abs=2e-4)
-        if one.scores[1] > 99.99:  # in every resample: the interval is that of the base
-            low, high = one.interval
+        assert sum(row.interval) / 2 == pytest.approx(difference, abs=2e-4)
+        if row.scores[1] > 99.99:  # in every resample: the interval is that of the base
+            low, high = row.interval
             assert (high - low) / 2 == pytest.approx(float(width), abs=2e-4)
 
 
 def test_the_sentences_that_differ_most(folder, compared):
     references, base = lines_of(folder / "reference"), lines_of(folder / BASE)
-    found = compared["close"].most_different
+    sentences = compared["close"].most_different
     different = [n for n in range(60, 65) if base[n] != references[n]]
     assert compared["close"].different == len(different)
-    assert {one.line - 1 for one in found} == set(different)
-    gaps = [one.chrf[1] - one.chrf[0] for one in found]
+    assert {pair.line - 1 for pair in sentences} == set(different)
+    gaps = [pair.chrf[1] - pair.chrf[0] for pair in sentences]
     assert gaps == sorted(gaps, reverse=True)
-    for one in found:
-        assert one.translations == (base[one.line - 1], references[one.line - 1])
-        expected = sacrebleu.sentence_chrf(one.translations[0], list(one.references)).score
-        assert one.chrf == (expected, pytest.approx(100))
+    for pair in sentences:
+        assert pair.translations == (base[pair.line - 1], references[pair.line - 1])
+        expected = sacrebleu.sentence_chrf(pair.translations[0], list(pair.references)).score
+        assert pair.chrf == (expected, pytest.approx(100))
 
 
 def test_few_sentences_are_never_significant():
     """The p-value of so few is the smallest one, though any order of them would give the same."""
     with pytest.warns(UserWarning, match="3 sentences are too few to rely on the p-values"):
-        found = compare({"A": ["Nein."] * 3, "B": ["Ja."] * 3}, ["Yes."] * 3, [["Ja."] * 3])
-    assert found.metrics[1].randomisation_p < 0.01
-    assert [one.better for one in found.metrics] == [None, None]
+        comparison = compare({"A": ["Nein."] * 3, "B": ["Ja."] * 3}, ["Yes."] * 3, [["Ja."] * 3])
+    assert comparison.metrics[1].randomisation_p < 0.01
+    assert [metric.better for metric in comparison.metrics] == [None, None]
 
 
 def test_equal_scores_are_never_significant():
     """Neither metric sees white space, and sacreBLEU's p-values are then the smallest ones."""
     texts = {"A": ["Ein Hund schläft."] * 100, "B": ["Ein  Hund  schläft."] * 100}
-    found = compare(texts, ["A dog sleeps."] * 100, [["Der Hund schläft."] * 100])
-    assert [one.difference for one in found.metrics] == [0, 0]
-    assert [one.better for one in found.metrics] == [None, None]
+    comparison = compare(texts, ["A dog sleeps."] * 100, [["Der Hund schläft."] * 100])
+    assert [metric.difference for metric in comparison.metrics] == [0, 0]
+    assert [metric.better for metric in comparison.metrics] == [None, None]
 
 
 WORDS = st.lists(st.sampled_from(["der", "Hund", " ", ",", "我", "喜", "\u00a0"]), max_size=8)
@@ -147,9 +147,9 @@ WORDS = st.lists(st.sampled_from(["der", "Hund", " ", ",", "我", "喜", "\u00a0
 def test_marks_leave_a_common_subsequence(first, second):
     both = marked(first, second), marked(second, first)
     assert ["".join(words for words, _ in spans) for spans in both] == [first, second]
-    for spans, other in zip(both, (second, first), strict=True):
-        rest = iter(other)
-        assert all(letter in rest for words, differs in spans for letter in words if not differs)
+    for spans, text in zip(both, (second, first), strict=True):
+        left = iter(text)
+        assert all(letter in left for words, differs in spans for letter in words if not differs)
 
 
 def test_characters_of_chinese_are_marked_one_by_one():
@@ -165,8 +165,8 @@ def test_the_verb_prints_and_writes_what_it_found(folder, compared, tmp_path, mo
     assert main([*words, "--output", str(tmp_path / "found.json")]) == 0
     printed = capsys.readouterr().out.splitlines()
     expected = {**asdict(compared["close"]), "systems": (BASE, "close")}
-    found = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
-    assert found == json.loads(json.dumps(expected))
+    written = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
+    assert written == json.loads(json.dumps(expected))
     bleu = compared["close"].metrics[0]
     assert printed[:2] == ["A  base", "B  close"]
     assert printed[5].split()[:4] == [
@@ -185,8 +185,11 @@ def test_runs_exports_and_files_are_compared(
     words = [str(word) for word in ["compare", tiny_run, folder / BASE, *with_two]]
     assert main([*words, "--output", str(tmp_path / "found.json")]) == 0
     bleu = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))["metrics"][0]
-    own, references = translator.translate(lines_of(folder / "source")), folder / "reference"
-    expected = sacrebleu.corpus_bleu(own, [lines_of(references)] * 2).score
+    texts, references = (
+        translator.translate(lines_of(folder / "source")),
+        folder / "reference",
+    )
+    expected = sacrebleu.corpus_bleu(texts, [lines_of(references)] * 2).score
     assert bleu["scores"][0] == pytest.approx(expected)
     assert "nrefs:2|" in bleu["signature"]
     capsys.readouterr()
@@ -218,13 +221,15 @@ def test_the_page_shows_scores_marks_and_what_was_chosen(browser, compared, tmp_
         SentenceComparison(number, nasty, (nasty, "Ja."), texts, chrf)
         for number, texts, chrf in zip((4, 2), translations, [(90.0, 50.0), (30, 40)], strict=True)
     ]
-    found = replace(compared["close"], systems=("runs/a", nasty), most_different=tuple(sentences))
-    (tmp_path / "page.html").write_text(found.page(), encoding="utf-8")
+    comparison = replace(
+        compared["close"], systems=("runs/a", nasty), most_different=tuple(sentences)
+    )
+    (tmp_path / "page.html").write_text(comparison.page(), encoding="utf-8")
     browser.open((tmp_path / "page.html").as_uri())
     assert browser.evaluate("document.querySelector('h1').textContent") == f"runs/a and {nasty}"
     assert browser.evaluate("document.querySelectorAll('img').length") == 0
     scores = "[...document.querySelectorAll('.scores dd')].map((score) => score.textContent)"
-    bleu, chrf = found.metrics
+    bleu, chrf = comparison.metrics
     expected = [f"{score:.2f}" for metric in (bleu, chrf) for score in metric.scores]
     shown = browser.evaluate(scores)
     assert [*shown[:2], *shown[3:5]] == expected

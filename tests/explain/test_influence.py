@@ -46,10 +46,10 @@ def log_prob(
 def pieces(translator) -> dict[str, list[int]]:
     """Return the pieces of each word, encoded separately."""
     encode = translator.tokenizers.source.encode
-    found = {word: encode([word])[0] for text in TEXTS for word in text.split()}
-    assert list(chain(*found.values())) == list(chain(*encode(TEXTS)))
-    assert max(map(len, found.values())) > 1
-    return found
+    ids_of_words = {word: encode([word])[0] for text in TEXTS for word in text.split()}
+    assert list(chain(*ids_of_words.values())) == list(chain(*encode(TEXTS)))
+    assert max(map(len, ids_of_words.values())) > 1
+    return ids_of_words
 
 
 def by_hand(translator: Translator, pieces: dict, *hidden: str) -> float:

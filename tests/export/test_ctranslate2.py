@@ -79,21 +79,21 @@ def version(ctranslate2_export):
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_translations_are_those_of_the_run(version, translator, beam_size):
-    own = translator.translate(translator.encode(SENTENCES), beam_size, length_penalty=0.0)
-    found = ask(TRANSLATE, version, beam_size, "float32", about=SENTENCES)
-    same = sum(a == b for a, b in zip(own, found, strict=True))
+    expected = translator.translate(translator.encode(SENTENCES), beam_size, length_penalty=0.0)
+    answers = ask(TRANSLATE, version, beam_size, "float32", about=SENTENCES)
+    same = sum(a == b for a, b in zip(expected, answers, strict=True))
     assert same >= 0.99 * len(SENTENCES)
-    assert len(set(own)) > len(SENTENCES) / 2  # the run has learned to tell them apart
+    assert len(set(expected)) > len(SENTENCES) / 2  # the run has learned to tell them apart
 
 
 def test_the_command_line_translates_without_tensorflow(version, translator):
     is_long = translator.encode(SENTENCES).is_truncated
-    sentences = [one for one, cut in zip(SENTENCES, is_long, strict=True) if not cut]
+    sentences = [line for line, cut in zip(SENTENCES, is_long, strict=True) if not cut]
     text = "".join(sentence + "\n" for sentence in sentences)
     done = light("translate", version, "--beam-size", 1, text=text)
     assert (done.returncode, done.stderr) == (0, "")
-    own = translator.translate(sentences, beam_size=1)
-    same = sum(a == b for a, b in zip(own, done.stdout.splitlines(), strict=True))
+    expected = translator.translate(sentences, beam_size=1)
+    same = sum(a == b for a, b in zip(expected, done.stdout.splitlines(), strict=True))
     assert same >= 0.99 * len(sentences)
 
 
@@ -108,7 +108,7 @@ def test_every_shape_of_model_has_the_same_probabilities(shape, translator, tmp_
     )
     writer.write(tmp_path, model, tokenizers, 40)
     source, target = (dice.integers(4, size, length).tolist() for length in (9, 12))
-    (found,) = ask(
+    (measured,) = ask(
         SCORE,
         tmp_path,
         about=[[tokenizers.source.pieces(source)], [tokenizers.target.pieces(target)]],
@@ -116,7 +116,7 @@ def test_every_shape_of_model_has_the_same_probabilities(shape, translator, tmp_
     inputs = {"source": np.array([[*source, END_ID]]), "target": np.array([[START_ID, *target]])}
     log_probs = log_softmax(model(inputs)[0])
     expected = log_probs[np.arange(13), [*target, END_ID]]
-    np.testing.assert_allclose(found, expected, atol=5e-3)
+    np.testing.assert_allclose(measured, expected, atol=5e-3)
     assert np.ptp(expected) > 1  # the comparison can fail
 
 
@@ -133,10 +133,10 @@ def test_manifest_and_files(version):
 def test_other_weights_are_not_kept(tiny_run, tmp_path, monkeypatch):
     write = writer.write
 
-    def broken(folder, model, *rest):
-        other = Transformer.from_config(model.get_config())
-        other.set_weights([weight[::-1] for weight in model.get_weights()])
-        write(folder, other, *rest)
+    def broken(folder, model, *arguments):
+        reversed_model = Transformer.from_config(model.get_config())
+        reversed_model.set_weights([weight[::-1] for weight in model.get_weights()])
+        write(folder, reversed_model, *arguments)
 
     monkeypatch.setattr(writer, "write", broken)
     with pytest.raises(ValueError, match="the export is deleted"), warnings.catch_warnings():

@@ -37,11 +37,11 @@ def answers(version, generator):
     ]
     requests += [("serving_default", {"text": [text]}) for text in TEXTS]
     loaded = tf.saved_model.load(str(version)).signatures
-    found = []
+    rows = []
     for name, inputs in requests:
         outputs = loaded[name](**{key: tf.constant(values) for key, values in inputs.items()})
-        found.append({key: plain(values) for key, values in outputs.items()})
-    return found
+        rows.append({key: plain(values) for key, values in outputs.items()})
+    return rows
 
 
 def plain(values: tf.Tensor) -> list:
@@ -53,9 +53,9 @@ def plain(values: tf.Tensor) -> list:
 
 def test_continuations_are_the_generators_own_alone_and_together(answers, generator):
     together, by_ids, _, *alone = answers
-    own = generator.complete(TEXTS)
-    assert together["generated_text"] == [text for text, _ in own]
-    assert together["score"] == pytest.approx([score for _, score in own], abs=1e-3)
+    expected = generator.complete(TEXTS)
+    assert together["generated_text"] == [text for text, _ in expected]
+    assert together["score"] == pytest.approx([score for _, score in expected], abs=1e-3)
     assert [answer["generated_text"][0] for answer in alone] == together["generated_text"]
     assert generator.tokenizer.decode(by_ids["ids"]) == together["generated_text"]
     assert by_ids["score"] == pytest.approx(together["score"], abs=1e-4)
@@ -96,11 +96,11 @@ def test_without_text_only_ids_are_continued(counting_run, tmp_path):
     assert list(signatures(version)) == ["continue_ids"]
     assert b"entencepiece" not in (version / "saved_model.pb").read_bytes()
     continue_ids = tf.saved_model.load(str(version)).signatures["continue_ids"]
-    found = continue_ids(ids=tf.fill((2, 9), 5), lengths=tf.constant([9, 0]))
-    lengths = found["lengths"].numpy().tolist()
+    continued = continue_ids(ids=tf.fill((2, 9), 5), lengths=tf.constant([9, 0]))
+    lengths = continued["lengths"].numpy().tolist()
     assert lengths[0] == 6
     assert max(lengths) <= 6
-    assert found["ids"].numpy()[0, :5].tolist() == [5] * 5
+    assert continued["ids"].numpy()[0, :5].tolist() == [5] * 5
 
 
 def test_what_a_language_model_has_not_is_refused(counting_run, tmp_path):

@@ -48,7 +48,7 @@ def int8(litert_int8):
     return litert_int8
 
 
-def own(translator, beam_size):
+def translated_by_run(translator, beam_size):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return translator.translate(SENTENCES, beam_size)
@@ -63,8 +63,8 @@ def translated(folder, beam_size=1, sentences=SENTENCES):
 def test_each_file_translates_as_the_run_does(dynamic, static, translator):
     lengths = map(len, translator.tokenizers.source.encode(SENTENCES))
     assert max(lengths) > 32  # the static file needs its widest signature
-    assert translated(dynamic) == translated(static) == own(translator, 1)
-    assert translated(dynamic, 3) == own(translator, 3)
+    assert translated(dynamic) == translated(static) == translated_by_run(translator, 1)
+    assert translated(dynamic, 3) == translated_by_run(translator, 3)
 
 
 @pytest.mark.nightly
@@ -77,13 +77,13 @@ def test_a_static_file_has_each_search_in_each_width(tiny_run, translator, tmp_p
         for width in ("", "_16", "_32")
     }
     assert set(litert_writer.signatures(version / "model.tflite")) == names
-    assert translated(version, 3) == own(translator, 3)
+    assert translated(version, 3) == translated_by_run(translator, 3)
 
 
 def test_a_sentence_translates_alone_as_in_a_batch(dynamic, translator):
     with open_engine(dynamic, threads=1) as engine:
         alone = [engine.translate([sentence], 1)[0] for sentence in SENTENCES[:40]]
-    assert alone == own(translator, 1)[:40]
+    assert alone == translated_by_run(translator, 1)[:40]
 
 
 def test_the_sample_translates_as_the_run_does(dynamic, static, translator):
@@ -95,7 +95,7 @@ def test_the_sample_translates_as_the_run_does(dynamic, static, translator):
         done = subprocess.run(
             command, input=lines, capture_output=True, encoding="utf-8", check=True
         )
-        assert done.stdout.splitlines() == own(translator, 1)
+        assert done.stdout.splitlines() == translated_by_run(translator, 1)
 
 
 def test_the_c_plus_plus_sample_translates_as_the_run_does(static, translator, tmp_path):
@@ -111,7 +111,7 @@ def test_the_c_plus_plus_sample_translates_as_the_run_does(static, translator, t
     done = subprocess.run(
         [program, static], input=lines, capture_output=True, encoding="utf-8", check=True
     )
-    assert done.stdout.splitlines() == own(translator, 1)
+    assert done.stdout.splitlines() == translated_by_run(translator, 1)
     done = subprocess.run([program, tmp_path], capture_output=True, encoding="utf-8")
     assert (done.returncode, done.stdout) == (1, "")
     assert "source.model cannot be read" in done.stderr
@@ -123,10 +123,10 @@ def test_what_stands_past_the_length_does_not_matter(static, dynamic, translator
     for folder, width in ((static, 16), (dynamic, 9)):
         name = "translate_16" if folder == static else "translate"
         rows = [[[*pieces, *[fill] * (width - len(pieces))]] for fill in (0, 3, 99)]
-        first, *others = [run_signature(folder, name, ids=ids, lengths=lengths) for ids in rows]
+        first, *padded = [run_signature(folder, name, ids=ids, lengths=lengths) for ids in rows]
         assert first["lengths"][0] > 0
-        for found in others:
-            for output, values in found.items():
+        for outputs in padded:
+            for output, values in outputs.items():
                 np.testing.assert_array_equal(values, first[output])
 
 
@@ -144,16 +144,16 @@ def test_every_shape_of_a_static_file_is_fixed(static):
 def test_only_builtin_operators(dynamic, static, int8):
     for folder in (dynamic, static, int8):
         model = flatbuffer_utils.read_model(str(folder / "model.tflite"))
-        assert all(found.customCode is None for found in model.operatorCodes)
+        assert all(code.customCode is None for code in model.operatorCodes)
 
 
 def test_signatures(dynamic):
     ids, lengths = {"dtype": "int32", "shape": [None, None]}, {"dtype": "int32", "shape": [None]}
-    found = json.loads((dynamic / "manifest.json").read_text())["signatures"]
-    assert found["translate"]["inputs"] == {"ids": ids, "lengths": lengths}
-    assert set(found["translate"]["outputs"]) == {"ids", "lengths", "score"}
-    assert found["translate_beam"]["inputs"] == found["translate"]["inputs"]
-    assert set(found["translate_beam"]["outputs"]) == {"ids", "lengths", "scores"}
+    signatures = json.loads((dynamic / "manifest.json").read_text())["signatures"]
+    assert signatures["translate"]["inputs"] == {"ids": ids, "lengths": lengths}
+    assert set(signatures["translate"]["outputs"]) == {"ids", "lengths", "score"}
+    assert signatures["translate_beam"]["inputs"] == signatures["translate"]["inputs"]
+    assert set(signatures["translate_beam"]["outputs"]) == {"ids", "lengths", "scores"}
 
 
 def test_widths_double_up_to_the_longest():
@@ -242,8 +242,8 @@ def test_what_lies_beside_the_model(dynamic, tiny_run):
         False,
     )
     assert all(
-        found["identical"] == found["sentences"] == len(SENTENCES)
-        for found in manifest["parity"].values()
+        check["identical"] == check["sentences"] == len(SENTENCES)
+        for check in manifest["parity"].values()
     )
     assert (
         sorted(manifest["digests"])
@@ -257,9 +257,11 @@ def test_what_lies_beside_the_model(dynamic, tiny_run):
 
 
 def test_without_litert_the_error_names_the_extra(tiny_run, tmp_path, monkeypatch):
-    found = importlib.util.find_spec
+    find = importlib.util.find_spec
     monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "ai_edge_litert" else found(name)
+        importlib.util,
+        "find_spec",
+        lambda name: None if name == "ai_edge_litert" else find(name),
     )
     with pytest.raises(ValueError, match=r"pip install -e '\.\[litert\]'"):
         export_model(tiny_run, tmp_path / "models", "litert")

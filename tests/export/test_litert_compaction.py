@@ -50,9 +50,9 @@ def test_a_compact_file_computes_the_same_of_smaller_constants(two_widths, tmp_p
     file.write_bytes(flatbuffer_utils.convert_object_to_bytearray(two_widths))
     for width in (64, 48):
         x = np.random.default_rng(width).normal(size=(width, 32)).astype(np.float32)
-        found = answer(file, f"add_{width}", x)
-        np.testing.assert_allclose(found["y"][:width], np.sin(x) + TABLE[:width], atol=1e-6)
-        np.testing.assert_array_equal(found["y"][width:], np.zeros((40, 32)))
+        outputs = answer(file, f"add_{width}", x)
+        np.testing.assert_allclose(outputs["y"][:width], np.sin(x) + TABLE[:width], atol=1e-6)
+        np.testing.assert_array_equal(outputs["y"][width:], np.zeros((40, 32)))
     contents = [bytes(buffer.data) for buffer in two_widths.buffers if buffer.data is not None]
     assert [content for content in contents if len(content) >= 4096] == [TABLE.tobytes()]
 
@@ -62,16 +62,16 @@ def test_a_buffer_of_several_shapes_and_types_stays_apart(two_widths, tmp_path):
 
     Each is filled in with the right shape and type, or left as a constant.
     """
-    signature = next(one for one in two_widths.signatureDefs if one.signatureKey == b"add_64")
+    signature = next(each for each in two_widths.signatureDefs if each.signatureKey == b"add_64")
     graph = two_widths.subgraphs[signature.subgraphIndex]
     (zeros,) = [
         t
         for t in graph.tensors
         if tuple(t.shape) == (40, 32) and two_widths.buffers[t.buffer].data is not None
     ]
-    flat, whole = copy.copy(zeros), copy.copy(zeros)
-    flat.shape, whole.type = np.array([1280], np.int32), schema.TensorType.INT32
-    for name, tensor in {"flat": flat, "whole": whole}.items():
+    flat, integers = copy.copy(zeros), copy.copy(zeros)
+    flat.shape, integers.type = np.array([1280], np.int32), schema.TensorType.INT32
+    for name, tensor in {"flat": flat, "whole": integers}.items():
         output = schema.TensorMapT()
         output.name, output.tensorIndex = name.encode(), len(graph.tensors)
         signature.outputs.append(output)
@@ -81,13 +81,13 @@ def test_a_buffer_of_several_shapes_and_types_stays_apart(two_widths, tmp_path):
     compaction.compact(two_widths)
     file.write_bytes(flatbuffer_utils.convert_object_to_bytearray(two_widths))
     x = np.random.default_rng(2).normal(size=(64, 32)).astype(np.float32)
-    found = answer(file, "add_64", x)
-    np.testing.assert_allclose(found["y"][:64], np.sin(x) + TABLE, atol=1e-6)
-    np.testing.assert_array_equal(found["y"][64:], np.zeros((40, 32)))
-    np.testing.assert_array_equal(found["flat"], np.zeros(1280))
-    np.testing.assert_array_equal(found["whole"], np.zeros((40, 32)))
+    outputs = answer(file, "add_64", x)
+    np.testing.assert_allclose(outputs["y"][:64], np.sin(x) + TABLE, atol=1e-6)
+    np.testing.assert_array_equal(outputs["y"][64:], np.zeros((40, 32)))
+    np.testing.assert_array_equal(outputs["flat"], np.zeros(1280))
+    np.testing.assert_array_equal(outputs["whole"], np.zeros((40, 32)))
     assert zeros.buffer == flat.buffer == 0  # made by operators
-    assert whole.buffer != 0  # stays a constant
+    assert integers.buffer != 0  # stays a constant
 
 
 def test_equal_tables_are_written_once(two_widths):
@@ -95,10 +95,10 @@ def test_equal_tables_are_written_once(two_widths):
     two_widths.subgraphs[1] = copy.deepcopy(two_widths.subgraphs[0])
     compaction.compact(two_widths)
     file = schema.Model.GetRootAs(flatbuffer_utils.convert_object_to_bytearray(two_widths))
-    one, other = file.Subgraphs(0), file.Subgraphs(1)
-    assert one.OperatorsLength() == other.OperatorsLength() >= 3
-    assert one.TensorsLength() == other.TensorsLength()
-    for number in range(one.OperatorsLength()):
-        assert one.Operators(number)._tab.Pos == other.Operators(number)._tab.Pos
-    for number in range(one.TensorsLength()):
-        assert one.Tensors(number)._tab.Pos == other.Tensors(number)._tab.Pos
+    first, second = file.Subgraphs(0), file.Subgraphs(1)
+    assert first.OperatorsLength() == second.OperatorsLength() >= 3
+    assert first.TensorsLength() == second.TensorsLength()
+    for number in range(first.OperatorsLength()):
+        assert first.Operators(number)._tab.Pos == second.Operators(number)._tab.Pos
+    for number in range(first.TensorsLength()):
+        assert first.Tensors(number)._tab.Pos == second.Tensors(number)._tab.Pos

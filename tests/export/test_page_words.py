@@ -66,9 +66,9 @@ def test_the_page_finds_the_words_that_the_server_finds():
     dice = random.Random(3)
     texts = [f"The dog is {word} tired, {word}." for word in EXAMPLES]
     texts += [*ORDINARY, *(made_up(dice) for _ in range(2_000))]
-    for text, found in zip(texts, page([(text, "") for text in texts]), strict=True):
-        assert found[0] == protected_words().findall(text), text
-        assert found[1] == len(text.encode("utf-16-le")) // 2  # of JavaScript's units
+    for text, answer in zip(texts, page([(text, "") for text in texts]), strict=True):
+        assert answer[0] == protected_words().findall(text), text
+        assert answer[1] == len(text.encode("utf-16-le")) // 2  # of JavaScript's units
 
 
 def test_each_word_comes_back_once_however_the_model_treats_it():
@@ -77,12 +77,12 @@ def test_each_word_comes_back_once_however_the_model_treats_it():
         source = f"The dog is {word} tired."
         rows += [(source, answer) for answer in ("Der Hund.", "Der ⟦1⟧ Hund.", "⟦2⟧ Hund ⟦1⟧ ⟦1⟧!")]
         rows.append((source, "Der Hund.", f"Der {word} Hund."))
-    for (source, *answers), found in zip(rows, page(rows), strict=True):
+    for (source, *answers), result in zip(rows, page(rows), strict=True):
         [word] = protected_words().findall(source)
-        assert found[2] == source.replace(word, "⟦2⟧" if word == "⟦1⟧" else "⟦1⟧"), source
-        assert found[3].count(word) == 1, (source, answers, found[3])
-        assert "Hund" in found[3]
-        assert "⟦" not in found[3].replace(word, "")
+        assert result[2] == source.replace(word, "⟦2⟧" if word == "⟦1⟧" else "⟦1⟧"), source
+        assert result[3].count(word) == 1, (source, answers, result[3])
+        assert "Hund" in result[3]
+        assert "⟦" not in result[3].replace(word, "")
 
 
 def test_numbers_dates_and_prices_are_the_models():
@@ -90,7 +90,7 @@ def test_numbers_dates_and_prices_are_the_models():
         ("It costs $2.50 or 50 % of 5 km/h.", "Es kostet 2,50 $ oder 50 % von 5 km/h."),
         ("He arrives at 5:30 pm on 3/14.", "Er kommt um 17:30 Uhr am 14.3. an."),
     ]
-    assert [found[3] for found in page(rows)] == [translation for _, translation in rows]
+    assert [answer[3] for answer in page(rows)] == [translation for _, translation in rows]
 
 
 def test_the_page_ends_a_sentence_with_its_line_and_keeps_what_cannot_be_seen():
@@ -99,9 +99,9 @@ def test_the_page_ends_a_sentence_with_its_line_and_keeps_what_cannot_be_seen():
     texts = [f"The old dog{end}- He is here{end}{end}" for end in ends]
     texts += [f"{edge}The old dog{edge}\n{edge}- He is here{edge}" for edge in edges]
     texts += ["The old dog" + " " * 200_000 + "\nHe is here"]
-    for text, found in zip(texts, page([(text, "") for text in texts]), strict=True):
-        assert "".join(one["text"] for one in found[4]) == text
-        sentences = [one["text"] for one in found[4] if one["isSentence"]]
+    for text, answer in zip(texts, page([(text, "") for text in texts]), strict=True):
+        assert "".join(segment["text"] for segment in answer[4]) == text
+        sentences = [segment["text"] for segment in answer[4] if segment["isSentence"]]
         assert sentences[0] == "The old dog"
         assert sentences[1].endswith("He is here")
 
@@ -113,12 +113,12 @@ def test_the_page_divides_no_word_that_stays():
     """
     address = "https://a.de/x?b=1:2,3"
     text = f"See {address} today.\t{{a.b? C}} is not. {address}\n- {{a.B}} sleeps."
-    (found,) = page([(text, "")])
-    sentences = [one["text"] for one in found[4] if one["isSentence"]]
+    (answer,) = page([(text, "")])
+    sentences = [segment["text"] for segment in answer[4] if segment["isSentence"]]
     assert sentences[0] == f"See {address} today."
     assert sentences[-1] == "{a.B} sleeps."
-    assert "".join(one["text"] for one in found[4]) == text
+    assert "".join(segment["text"] for segment in answer[4]) == text
     for sentence in (f"one {address} two", f"猫は{address}"):
-        (found,) = page([(sentence, "")])
-        assert any(address in half for half in found[5])
-        assert all(found[5])
+        (answer,) = page([(sentence, "")])
+        assert any(address in clause for clause in answer[5])
+        assert all(answer[5])

@@ -11,10 +11,10 @@ from tfformer.export import parity
 OWN = [("a", -2.0), ("b", -0.5)]
 
 
-def measured(found):
+def measured(answers):
     """Return the measurements of an artifact whose greedy search finds these texts."""
     question = parity.Question("greedy", 1, "serving_default", [], dict, OWN)
-    return {"greedy": parity.compared(question, found)}
+    return {"greedy": parity.compared(question, answers)}
 
 
 def test_equal_texts_with_nearly_equal_scores_pass():
@@ -23,7 +23,7 @@ def test_equal_texts_with_nearly_equal_scores_pass():
 
 
 @pytest.mark.parametrize(
-    ("found", "identical", "difference"),
+    ("answers", "identical", "difference"),
     [
         ([("a", -2.0), ("x", -0.5)], 1, 0.0),
         ([("a", -2.01), ("b", -0.5)], 2, 0.005),
@@ -33,8 +33,8 @@ def test_equal_texts_with_nearly_equal_scores_pass():
         ([("a", -math.inf), ("b", -0.5)], 2, math.inf),
     ],
 )
-def test_one_other_text_or_score_is_refused(found, identical, difference):
-    values = measured(found)
+def test_one_other_text_or_score_is_refused(answers, identical, difference):
+    values = measured(answers)
     assert values["greedy"]["largest_score_difference"] == pytest.approx(difference)
     message = f"greedy returned the run's translation for {identical} of 2 samples"
     with pytest.raises(ValueError, match=message):
@@ -44,7 +44,7 @@ def test_one_other_text_or_score_is_refused(found, identical, difference):
 def test_of_several_loaders_the_worst_counts(monkeypatch):
     """The first loader lacks a text; the second has a score that differs more."""
     loaders = [[("a", -2.0), ("x", -0.5)], [("a", -2.0), ("b", -0.7)]]
-    monkeypatch.setattr(parity, "ask", lambda folder, requests: [[one] for one in loaders])
+    monkeypatch.setattr(parity, "ask", lambda folder, requests: [[loader] for loader in loaders])
     question = parity.Question("greedy", 1, "serving_default", [{}], list, OWN)
     values = parity.compare(Path("folder"), [question])["greedy"]
     assert (values["identical"], values["sentences"]) == (1, 2)

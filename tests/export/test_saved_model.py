@@ -77,7 +77,7 @@ def answers(version, translator):
 
     The process has not imported tfformer.
     """
-    greedy = [translation.text for translation in own(translator, 1)]
+    greedy = [translation.text for translation in hypotheses_of_run(translator, 1)]
     pieces = translator.tokenizers.source.encode(SENTENCES)
     lengths = [len(row) for row in pieces]
     requests = {
@@ -122,7 +122,7 @@ def answers(version, translator):
     return json.loads(done.stdout)
 
 
-def own(translator, beam_size):
+def hypotheses_of_run(translator, beam_size):
     """The run's best translations of the sentences."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -135,7 +135,7 @@ def padded(rows, fill, extra):
 
 
 def test_greedy_is_the_runs_own(answers, translator):
-    texts, scores = zip(*own(translator, 1), strict=True)
+    texts, scores = zip(*hypotheses_of_run(translator, 1), strict=True)
     assert answers["greedy"]["translation"] == list(texts)
     np.testing.assert_allclose(answers["greedy"]["score"], scores, atol=1e-4)
 
@@ -144,25 +144,25 @@ def test_every_beam_is_the_runs_own(answers, translator):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         expected = translator.n_best(SENTENCES)
-    found = zip(answers["beam"]["translations"], answers["beam"]["scores"], strict=True)
-    for (texts, scores), hypotheses in zip(found, expected, strict=True):
-        places = [place for place, score in enumerate(scores) if score > -1e8]
-        assert [texts[place] for place in places] == [hypothesis.text for hypothesis in hypotheses]
+    beams = zip(answers["beam"]["translations"], answers["beam"]["scores"], strict=True)
+    for (texts, scores), hypotheses in zip(beams, expected, strict=True):
+        used = [beam for beam, score in enumerate(scores) if score > -1e8]
+        assert [texts[beam] for beam in used] == [hypothesis.text for hypothesis in hypotheses]
         np.testing.assert_allclose(
-            [scores[p] for p in places], [h.score for h in hypotheses], atol=1e-4
+            [scores[p] for p in used], [h.score for h in hypotheses], atol=1e-4
         )
 
 
 def test_ids_are_those_of_the_text(answers, translator):
-    found = answers["ids"]
-    texts = translator.tokenizers.target.decode(found["ids"])
+    outputs = answers["ids"]
+    texts = translator.tokenizers.target.decode(outputs["ids"])
     assert texts == answers["greedy"]["translation"]
-    np.testing.assert_allclose(found["score"], answers["greedy"]["score"], atol=1e-4)
-    for row, length in zip(found["ids"], found["lengths"], strict=True):
+    np.testing.assert_allclose(outputs["score"], answers["greedy"]["score"], atol=1e-4)
+    for row, length in zip(outputs["ids"], outputs["lengths"], strict=True):
         assert all(row[:length])
         assert not any(row[length:])
         assert END_ID not in row[: max(0, length - 1)]
-    assert max(found["lengths"]) == len(found["ids"][0])
+    assert max(outputs["lengths"]) == len(outputs["ids"][0])
 
 
 def test_what_stands_past_the_lengths_does_not_matter(answers):
@@ -177,7 +177,7 @@ def test_a_translation_is_the_same_alone_and_in_another_order(answers):
 
 
 def test_scores_are_the_log_probabilities_of_teacher_forcing(answers, translator):
-    greedy = [translation.text for translation in own(translator, 1)]
+    greedy = [translation.text for translation in hypotheses_of_run(translator, 1)]
     for n, (source, target) in enumerate(zip(SENTENCES, greedy, strict=True)):
         source_ids, target_ids = (
             [*tokenizer.encode([text])[0][: translator.max_length - 1], END_ID]
@@ -330,7 +330,7 @@ def test_only_examples_that_the_model_gets_right_are_offered():
     answers = {"Good morning.": "Guten Morgen.", "Thank you.": "Löffel luden."}
     scripted = SimpleNamespace(
         encode=lambda sentences: sentences,
-        translate=lambda sentences: [answers[one] for one in sentences],
+        translate=lambda sentences: [answers[sentence] for sentence in sentences],
     )
     known = {"Good morning.": "Guten Morgen.", "Thank you.": "Danke."}
     assert right_examples(scripted, known) == ["Good morning."]
@@ -396,7 +396,7 @@ def test_readme_names_every_signature_and_key(version):
     names = [
         *manifest,
         *signatures,
-        *(n for s in signatures.values() for side in s.values() for n in side),
+        *(n for s in signatures.values() for tensors in s.values() for n in tensors),
     ]
     assert [name for name in names if f"`{name}`" not in readme] == []
 
@@ -404,14 +404,14 @@ def test_readme_names_every_signature_and_key(version):
 @pytest.mark.nightly
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_two_bytes_a_weight_are_measured_and_half_the_size(tiny_run, version, tmp_path, dtype):
-    half = export_model(tiny_run, tmp_path, dtype=dtype, samples=SENTENCES)
-    manifest = json.loads((half / "manifest.json").read_text())
+    two_bytes = export_model(tiny_run, tmp_path, dtype=dtype, samples=SENTENCES)
+    manifest = json.loads((two_bytes / "manifest.json").read_text())
     assert manifest["dtype"] == dtype
     for measured in manifest["parity"].values():
         assert measured["sentences"] == len(SENTENCES)
         assert measured["identical"] > len(SENTENCES) / 4
     weights = "variables/variables.data-00000-of-00001"
-    assert (half / weights).stat().st_size < 0.6 * (version / weights).stat().st_size
+    assert (two_bytes / weights).stat().st_size < 0.6 * (version / weights).stat().st_size
 
 
 @pytest.mark.nightly

@@ -22,7 +22,7 @@ class NextVersion(NamedTuple):
     """An export into a folder in which another process was killed."""
 
     path: Path
-    others: dict[Path, bytes | None]  # what was there before both
+    before: dict[Path, bytes | None]  # what the folder contained before both
     left: Path  # of the killed one
     warnings: list[str]
     lines: list[str]  # of a person's terminal
@@ -34,7 +34,7 @@ def next_version(tiny_run, tmp_path_factory):
     for name in ("1", "7", "notes", ".hidden"):
         (output / name).mkdir()
         (output / name / "file").write_text(name)
-    others, names = contents(output), set(output.iterdir())
+    before, names = contents(output), set(output.iterdir())
     program = (
         "import os, pathlib, sys\n"
         "from tfformer.storage.whole_files import temporary_folder\n"
@@ -49,7 +49,7 @@ def next_version(tiny_run, tmp_path_factory):
         warnings.simplefilter("always")
         version = export_model(tiny_run, output, "ctranslate2", progress=lines)
     messages = [str(warning.message) for warning in caught]
-    return NextVersion(version, others, left, messages, lines.getvalue().splitlines())
+    return NextVersion(version, before, left, messages, lines.getvalue().splitlines())
 
 
 def contents(folder):
@@ -64,8 +64,8 @@ def test_each_step_is_a_line_with_its_seconds(next_version, tiny_run):
         "computing the run's own answers to 32 samples",
         "reading it back in another process",
     ]
-    found = [re.fullmatch(r"(.*) \.\.\. \d+\.\d s", line) for line in next_version.lines]
-    assert [match[1] for match in found] == expected
+    steps = [re.fullmatch(r"(.*) \.\.\. \d+\.\d s", line) for line in next_version.lines]
+    assert [match[1] for match in steps] == expected
 
 
 def test_the_leavings_of_a_killed_export_are_cleared_by_the_next(next_version):
@@ -81,10 +81,10 @@ def test_the_leavings_of_a_killed_export_are_cleared_by_the_next(next_version):
 def test_versions_count_up_and_are_never_touched(next_version):
     version = next_version.path
     assert version.name == "8"
-    found = contents(version.parent)
+    files = contents(version.parent)
     assert {
-        path: text for path, text in found.items() if version not in (path, *path.parents)
-    } == next_version.others
+        path: text for path, text in files.items() if version not in (path, *path.parents)
+    } == next_version.before
     assert (
         version.stat().st_mode & 0o055 == 0o055 & ~current_umask()
     )  # the server may be another user

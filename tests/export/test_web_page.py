@@ -47,16 +47,16 @@ def ids_in_python(page, sentences):
     with open_engine(page / "model", threads=1) as engine:
         search = IdSearch(page / "model" / "model.tflite", engine.manifest)
         rows = engine.tokenizers.source.encode(sentences)
-        found = [search.run([row], "translate").ids[0, 0].tolist() for row in rows]
-    return [ids[: ids.index(END_ID) + 1] if END_ID in ids else ids for ids in found]
+        rows_of_ids = [search.run([row], "translate").ids[0, 0].tolist() for row in rows]
+    return [ids[: ids.index(END_ID) + 1] if END_ID in ids else ids for ids in rows_of_ids]
 
 
 @pytest.mark.slow
 def test_the_browser_gives_the_tokens_of_python(page, translator):
-    found = browse(page, [*SENTENCES, "", "The dog " * 60])
-    assert found["state"] == "Ready."
+    answer = browse(page, [*SENTENCES, "", "The dog " * 60])
+    assert answer["state"] == "Ready."
     expected = ids_in_python(page, SENTENCES)
-    *translations, blank, long = found["translations"]
+    *translations, blank, long = answer["translations"]
     assert [translation["ids"] for translation in translations] == expected
     assert [
         translation["text"] for translation in translations
@@ -66,21 +66,21 @@ def test_the_browser_gives_the_tokens_of_python(page, translator):
     assert long["ids"]
     assert END_ID in long["ids"] or len(long["ids"]) == translator.max_length
     first, second, third = (translation["text"] for translation in translations[:3])
-    assert found["typed"] == found["offline"] == first
-    assert found["embedded"] == f"{first}  {second}"  # by the example of docs/browser.md
-    assert found["text"] == f"\t{first}  {second}\n\n {third}\n- 1.5\n"
-    assert found["marked"] == [[SENTENCES[1], second]] * 2  # whichever side is pointed at
-    first_line, last_line = found["kept"].split("\n")
+    assert answer["typed"] == answer["offline"] == first
+    assert answer["embedded"] == f"{first}  {second}"  # by the example of docs/browser.md
+    assert answer["text"] == f"\t{first}  {second}\n\n {third}\n- 1.5\n"
+    assert answer["marked"] == [[SENTENCES[1], second]] * 2  # whichever side is pointed at
+    first_line, last_line = answer["kept"].split("\n")
     assert last_line == "12:30 – a_b.txt"
     for word in ("https://a.de/x?b=1", "{name}", "a@b.de", "😀"):
         assert first_line.count(word) == 1
-    assert len(translator.tokenizers.target.encode([found["divided"]])[0]) > translator.max_length
-    assert found["stateOfDivided"] == ""
-    assert found["origins"] == ["own"]
-    assert found["fitsAPhone"]
-    assert found["shown"]["model"].startswith("float16, ")
-    assert found["shown"]["memory"].endswith(" MB")
-    assert int(found["shown"]["speed"]) > 0
+    assert len(translator.tokenizers.target.encode([answer["divided"]])[0]) > translator.max_length
+    assert answer["stateOfDivided"] == ""
+    assert answer["origins"] == ["own"]
+    assert answer["fitsAPhone"]
+    assert answer["shown"]["model"].startswith("float16, ")
+    assert answer["shown"]["memory"].endswith(" MB")
+    assert int(answer["shown"]["speed"]) > 0
 
 
 @pytest.mark.slow
@@ -94,10 +94,10 @@ def test_the_browser_cuts_as_python_but_for_equally_likely_cuts(page):
     processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
     assert cut(model, SENTENCES) == processor.encode(SENTENCES, out_type=str)
     texts = [stretched(sentence, dice) for sentence in SENTENCES]
-    for found, expected in zip(
+    for browser_pieces, expected in zip(
         cut(model, texts), processor.encode(texts, out_type=str), strict=True
     ):
-        likelihoods = [log_probability(model.read_bytes(), one) for one in (found, expected)]
+        likelihoods = [log_probability(model.read_bytes(), c) for c in (browser_pieces, expected)]
         assert likelihoods[0] == pytest.approx(likelihoods[1], abs=1e-4)
 
 
@@ -106,12 +106,12 @@ def test_of_int8_the_browser_gives_the_tokens_of_python_but_for_near_ties(
     programs, tiny_run, tmp_path
 ):
     page = export_model(tiny_run, tmp_path, "web", quantize="int8")
-    found, expected = browse(page, SENTENCES), ids_in_python(page, SENTENCES)
+    answer, expected = browse(page, SENTENCES), ids_in_python(page, SENTENCES)
     same = [
-        row["ids"] == python for row, python in zip(found["translations"], expected, strict=True)
+        row["ids"] == python for row, python in zip(answer["translations"], expected, strict=True)
     ]
     assert sum(same) >= len(SENTENCES) - 2
-    assert found["shown"]["model"].startswith("int8, ")
+    assert answer["shown"]["model"].startswith("int8, ")
 
 
 def other_letters(path):
@@ -141,13 +141,13 @@ def test_the_page_has_the_text_of_which_a_manifest_has_the_digest():
         "for await (const text of process.stdin) process.stdout.write(canonical(String(text)));"
     )
     for indent in (None, 2):
-        found = subprocess.run(
+        done = subprocess.run(
             [PROGRAMS["node"], "--input-type=module", "--eval", script],
             input=json.dumps(manifest, indent=indent),
             capture_output=True,
             encoding="utf-8",
         )
-        assert found.stdout == expected, found.stderr
+        assert done.stdout == expected, done.stderr
 
 
 def test_without_sources_the_error_says_where_they_would_be(tmp_path):

@@ -36,16 +36,16 @@ def saved_model(translator: Translator, folder: Path) -> Translate:
     loaded = tf.saved_model.load(str(folder))
 
     def translate(texts: Sequence[str]) -> list[str]:
-        found = loaded.signatures["serving_default"](tf.constant(list(texts)))["translation"]
-        return [one.decode() for one in found.numpy()]
+        outputs = loaded.signatures["serving_default"](tf.constant(list(texts)))
+        return [text.decode() for text in outputs["translation"].numpy()]
 
     return translate
 
 
-def litert(own: Translator, folder: Path) -> Translate:
+def litert(run: Translator, folder: Path) -> Translate:
     from ai_edge_litert.interpreter import Interpreter
 
-    translator = own.with_search(own.decoding.replace(beam_size=1))
+    translator = run.with_search(run.decoding.replace(beam_size=1))
     litert_writer.write(folder / "model.tflite", translator, "none", static=False)
     interpreter = Interpreter(model_path=str(folder / "model.tflite"))
     source, target = translator.tokenizers.source, translator.tokenizers.target
@@ -56,23 +56,23 @@ def litert(own: Translator, folder: Path) -> Translate:
         for number, row in enumerate(rows):
             ids[number, : len(row)] = row
         lengths = np.array([len(row) for row in rows], np.int32)
-        found = interpreter.get_signature_runner("translate")(ids=ids, lengths=lengths)
-        return target.decode(found["ids"])
+        outputs = interpreter.get_signature_runner("translate")(ids=ids, lengths=lengths)
+        return target.decode(outputs["ids"])
 
     return translate
 
 
-def ctranslate2(own: Translator, folder: Path) -> Translate:
+def ctranslate2(run: Translator, folder: Path) -> Translate:
     import ctranslate2
 
-    ctranslate2_export.write(folder, own.model, own.tokenizers, own.max_length)
+    ctranslate2_export.write(folder, run.model, run.tokenizers, run.max_length)
     engine = ctranslate2.Translator(str(folder), device="cpu", intra_threads=1)
-    source = own.tokenizers.source
+    source = run.tokenizers.source
 
     def translate(texts: Sequence[str]) -> list[str]:
-        rows = [source.pieces(row[: own.max_length - 1]) for row in source.encode(texts)]
-        found = engine.translate_batch(rows, beam_size=1, max_decoding_length=own.max_length)
-        return [" ".join(one.hypotheses[0]) for one in found]
+        rows = [source.pieces(row[: run.max_length - 1]) for row in source.encode(texts)]
+        results = engine.translate_batch(rows, beam_size=1, max_decoding_length=run.max_length)
+        return [" ".join(result.hypotheses[0]) for result in results]
 
     return translate
 
@@ -89,12 +89,12 @@ def test_a_text_alone_is_translated_as_in_any_batch(translator, tmp_path, engine
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a text was truncated
         translate = engine(translator, tmp_path)
-        alone = {one: translate([one])[0] for one in distinct}
+        alone = {t: translate([t])[0] for t in distinct}
         compared, different = 0, []
         while compared < wanted:
             batch = draw.choices(distinct, k=draw.choice((2, 3, 16, 64)))
-            found = translate(batch)
-            different += [one for one, new in zip(batch, found, strict=True) if new != alone[one]]
+            again = translate(batch)
+            different += [t for t, new in zip(batch, again, strict=True) if new != alone[t]]
             compared += len(batch)
     record(f"texts that differ by batch, {engine.__name__}", f"{len(different)} of {compared:,}")
     assert different == []

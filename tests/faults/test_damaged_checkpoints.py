@@ -40,7 +40,7 @@ DECIDES = {  # file -> the parts of a run that are its own; numbers are those of
 }
 
 
-def parts(path: Path) -> dict[str, object]:
+def content_of(path: Path) -> dict[str, object]:
     """Return everything of a run that determines its translations, by kind."""
     run = Run.open(path)
     config = run.config.to_dict()
@@ -48,15 +48,15 @@ def parts(path: Path) -> dict[str, object]:
     dialect = run.config.model.dialect
     search = dialect.search()
     config["model"]["dialect"] = {name: v for name, v in dialect if name not in search}
-    found = {"numbers": weights_of(run.weights)}
-    found |= {"model": config["model"], "decoding": config["decoding"]}
-    found["search"] = search
-    found["max_length"] = config["data"]["max_length"]
+    content = {"numbers": weights_of(run.weights)}
+    content |= {"model": config["model"], "decoding": config["decoding"]}
+    content["search"] = search
+    content["max_length"] = config["data"]["max_length"]
     for side in ("source", "target"):
         tokenizer = getattr(run.tokenizers, side)
-        found[f"{side} pieces"] = tokenizer.pieces(range(tokenizer.vocab_size))
-        found[f"{side} model"] = tokenizer.model
-    return found
+        content[f"{side} pieces"] = tokenizer.pieces(range(tokenizer.vocab_size))
+        content[f"{side} model"] = tokenizer.model
+    return content
 
 
 def edited(values: object, draw: random.Random) -> object:
@@ -64,15 +64,15 @@ def edited(values: object, draw: random.Random) -> object:
     if isinstance(values, dict) and values:
         key = draw.choice(sorted(values))
         kind = draw.choice(("value", "value", "away", "name"))
-        rest = {name: value for name, value in values.items() if name != key}
+        without = {name: value for name, value in values.items() if name != key}
         if kind == "away":
-            return rest
+            return without
         if kind == "name":
-            return {**rest, f"{key}_": values[key]}
+            return {**without, f"{key}_": values[key]}
         return {**values, key: edited(values[key], draw)}
     if isinstance(values, list) and values:
-        place = draw.randrange(len(values))
-        return [*values[:place], edited(values[place], draw), *values[place + 1 :]]
+        index = draw.randrange(len(values))
+        return [*values[:index], edited(values[index], draw), *values[index + 1 :]]
     if isinstance(values, bool):
         return not values
     if isinstance(values, int):
@@ -80,10 +80,10 @@ def edited(values: object, draw: random.Random) -> object:
     return draw.choice((None, 3, -1.5, True, f"{values}x", [], {}))
 
 
-def damage(file: Path, others: list[Path], draw: random.Random) -> None:
+def damage(file: Path, originals: list[Path], draw: random.Random) -> None:
     """Damage a file's bytes, change a value of its JSON, or replace it by another checkpoint's."""
     kind = draw.choice(("bytes", "bytes", "swap", "edit"))
-    strangers = [other for other in others if other.read_bytes() != file.read_bytes()]
+    strangers = [original for original in originals if original.read_bytes() != file.read_bytes()]
     if kind == "swap" and strangers:
         shutil.copy(draw.choice(strangers), file)
     elif kind == "edit" and file.suffix == ".json":
@@ -106,13 +106,13 @@ def words_of_languages(name: str) -> list[str]:
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory) -> dict[str, dict[str, object]]:
     """The parts of the run imported from each undamaged checkpoint."""
-    folder, found = tmp_path_factory.mktemp("whole"), {}
+    folder, content = tmp_path_factory.mktemp("whole"), {}
     for name, checkpoint in every_kind(folder).items():
         run = folder / f"run of {name}"
         words = words_of_languages(name)
         assert main(["import", str(checkpoint), "--run-dir", str(run), *words]) == 0
-        found[name] = parts(run)
-    return found
+        content[name] = content_of(run)
+    return content
 
 
 STATES = {"no digests": None, "a download's": state_by_downloads}
@@ -135,7 +135,7 @@ def test_a_damaged_checkpoint_is_refused_or_imported_as_its_files_say(
         copy, run = tmp_path / "copy", tmp_path / "run"
         shutil.copytree(folders[name], copy)
         file = draw.choice(sorted(path.name for path in copy.iterdir() if path.is_file()))
-        twins = [other / file for other in folders.values() if (other / file).is_file()]
+        twins = [twin / file for twin in folders.values() if (twin / file).is_file()]
         damage(copy / file, twins, draw)
         start, code = time.process_time(), None
         try:
@@ -145,8 +145,8 @@ def test_a_damaged_checkpoint_is_refused_or_imported_as_its_files_say(
         check_without("hangs", time.process_time() - start < 30, (number, name, file))
         error = capsys.readouterr().err
         if code == 0:
-            found = parts(run)
-            changed = {part for part in found if found[part] != expected[name][part]}
+            content = content_of(run)
+            changed = {key for key in content if content[key] != expected[name][key]}
             allowed = set() if STATES[digests] else decided_by(file)
             outcome = "harmless" if changed <= allowed else "wrong"
             stated["in all"] += bool(changed)
@@ -160,8 +160,8 @@ def test_a_damaged_checkpoint_is_refused_or_imported_as_its_files_say(
             wrong.append((number, name, file, changed, error))
         shutil.rmtree(copy)
         shutil.rmtree(run, ignore_errors=True)
-    found = f"{counted(outcomes)}; changed as the file says: {dict(stated)}"
-    record(f"damaged checkpoints, {digests}", found)
+    content = f"{counted(outcomes)}; changed as the file says: {dict(stated)}"
+    record(f"damaged checkpoints, {digests}", content)
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
     assert not wrong, "\n".join(map(str, wrong))
     assert outcomes["refused"] > outcomes["harmless"]

@@ -63,12 +63,12 @@ def outcome_of(read: Callable[[], object], expected: object, errors: tuple) -> s
 @pytest.mark.slow
 def test_no_damage_changes_the_meaning_of_a_run(run):
     draw, outcomes, expected = random.Random(25), Counter(), meaning(run.path)
-    whole = {name: (run.path / name).read_bytes() for name in FILES}
+    intact = {name: (run.path / name).read_bytes() for name in FILES}
     for _ in range(size("mutations", 60)):
         name = draw.choice(FILES)
-        (run.path / name).write_bytes(damaged(whole[name], draw))
+        (run.path / name).write_bytes(damaged(intact[name], draw))
         outcomes[outcome_of(lambda: meaning(run.path), expected, (ValueError, OSError))] += 1
-        (run.path / name).write_bytes(whole[name])
+        (run.path / name).write_bytes(intact[name])
     record("damaged runs", counted(outcomes))
     assert outcomes["wrong"] == 0
     assert outcomes["refused"] > outcomes["harmless"]
@@ -78,7 +78,7 @@ def test_no_damage_changes_the_meaning_of_a_run(run):
 def test_translate_refuses_a_damaged_run_in_a_line_or_translates_as_before(run, faulty):
     """The command line in a separate process: its exit code, output and files."""
     draw, outcomes = random.Random(29), Counter()
-    whole = {name: (run.path / name).read_bytes() for name in FILES}
+    intact = {name: (run.path / name).read_bytes() for name in FILES}
     source, output = run.path.parent / "source", run.path.parent / "output"
     source.write_text("\n".join(LINES[:6]) + "\n", encoding="utf-8")
     paths = [run.path, "--input", source, "--output", output]
@@ -100,10 +100,10 @@ def test_translate_refuses_a_damaged_run_in_a_line_or_translates_as_before(run, 
     assert expected[0] == 0
     for _ in range(size("command_lines", 4)):
         name = draw.choice(FILES)
-        (run.path / name).write_bytes(damaged(whole[name], draw))
-        found = translated()
-        (run.path / name).write_bytes(whole[name])
-        outcomes["refused" if found[0] == 2 else "harmless" if found == expected else "wrong"] += 1
+        (run.path / name).write_bytes(damaged(intact[name], draw))
+        new = translated()
+        (run.path / name).write_bytes(intact[name])
+        outcomes["refused" if new[0] == 2 else "harmless" if new == expected else "wrong"] += 1
     record("damaged runs, by the command line", counted(outcomes))
     assert outcomes["wrong"] == 0
     assert outcomes["refused"] > outcomes["harmless"]
@@ -116,15 +116,15 @@ def test_no_damage_changes_the_state_that_a_training_resumes_from(run):
     model.optimizer.build(model.trainable_variables)
     history = [{"epoch": 1, "loss": 6.5}, {"epoch": 2, "loss": 6.25}]
     run.save_resume_state(model, history)
-    expected, whole = model.get_weights(), run.resume_state.read_bytes()
+    expected, intact = model.get_weights(), run.resume_state.read_bytes()
 
     def is_whole() -> bool:
-        found = run.load_resume_state(model)
+        loaded = run.load_resume_state(model)
         pairs = zip(model.get_weights(), expected, strict=True)
-        return found == history and all(np.array_equal(*pair) for pair in pairs)
+        return loaded == history and all(np.array_equal(*pair) for pair in pairs)
 
     for _ in range(size("mutations", 60)):
-        run.resume_state.write_bytes(damaged(whole, draw))
+        run.resume_state.write_bytes(damaged(intact, draw))
         outcomes[outcome_of(is_whole, True, (ValueError, OSError))] += 1
     record("damaged states to resume from", counted(outcomes))
     assert outcomes["wrong"] == 0
@@ -135,15 +135,15 @@ def test_no_damage_changes_the_record_of_an_import(tmp_path):
     """An export to the original toolkit uses its order of ids."""
     draw, outcomes = random.Random(29), Counter()
     run = Run.open(import_model(checkpoint("A", tmp_path), tmp_path / "run"))
-    whole, expected = run.origin.read_bytes(), read_record(run)
+    intact, expected = run.origin.read_bytes(), read_record(run)
     for _ in range(size("mutations", 60)):
-        run.origin.write_bytes(damaged(whole, draw))
+        run.origin.write_bytes(damaged(intact, draw))
         outcomes[outcome_of(lambda: read_record(run), expected, (ValueError,))] += 1
     record("damaged records of imports", counted(outcomes))
     assert outcomes["wrong"] == 0
     rows = expected["source"]["rows"]
     rows[5], rows[6] = rows[6], rows[5]
-    run.origin.write_text(json.dumps(json.loads(whole) | expected))
+    run.origin.write_text(json.dumps(json.loads(intact) | expected))
     with pytest.raises(ValueError, match=r"imported\.json is damaged \(its digest does not match"):
         read_record(run)
 
@@ -160,7 +160,7 @@ def test_no_damage_changes_the_meaning_of_an_export(tmp_path):
     decoding = {"max_length": 60, "length_penalty": 0.6}
     described = {"decoding": decoding, "versions": {"tfformer": __version__}}
     write_manifest(tmp_path, {"digests": digests, "languages": ["en", "de"]} | described)
-    whole = {name: (tmp_path / name).read_bytes() for name in names}
+    intact = {name: (tmp_path / name).read_bytes() for name in names}
 
     def read() -> tuple:
         manifest = read_manifest(tmp_path)
@@ -170,9 +170,9 @@ def test_no_damage_changes_the_meaning_of_an_export(tmp_path):
     expected = read()
     for _ in range(size("mutations", 60)):
         name = draw.choice(names)
-        (tmp_path / name).write_bytes(damaged(whole[name], draw))
+        (tmp_path / name).write_bytes(damaged(intact[name], draw))
         outcomes[outcome_of(read, expected, (ValueError,))] += 1
-        (tmp_path / name).write_bytes(whole[name])
+        (tmp_path / name).write_bytes(intact[name])
     record("damaged exports", counted(outcomes))
     assert outcomes["wrong"] == 0
     assert outcomes["refused"] > outcomes["harmless"]

@@ -59,9 +59,9 @@ def requests_of(operation: APIOperation, mode: GenerationMode, count: int) -> It
 def test_no_request_of_the_description_is_a_mistake_of_the_server(address):
     """Each response has a described status and form, and most requests are translated."""
     schema = schemathesis.openapi.from_url(f"{address}/openapi.json")
-    operations = [one.ok() for one in schema.get_all_operations()]
+    operations = [route.ok() for route in schema.get_all_operations()]
     assert len(operations) == 15
-    with_body = [one for one in operations if one.method == "post"]
+    with_body = [route for route in operations if route.method == "post"]
     asked, answered = Counter(), Counter()
     for operation in operations:
         wanted = size("described_requests", REQUESTS) / len(with_body)

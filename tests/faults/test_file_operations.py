@@ -51,7 +51,7 @@ def names(folder: Path) -> frozenset[str]:
     """Return the paths below the folder, except TensorBoard's and those in temporary folders."""
     paths = [path.relative_to(folder) for path in folder.rglob("*")]
     outer = [path for path in paths if not any(map(TEMPORARY.fullmatch, path.parts[:-1]))]
-    return frozenset(WRITER.sub("", str(one)) for one in outer if one.parts[0] != "tensorboard")
+    return frozenset(WRITER.sub("", str(file)) for file in outer if file.parts[0] != "tensorboard")
 
 
 def leavings(folder: Path) -> list[Path]:
@@ -64,27 +64,27 @@ def state(folder: Path) -> tuple[frozenset, frozenset]:
     It excludes TensorBoard's events and unfinished files.
     """
     paths = names(folder)
-    return frozenset(one for one in contents(folder).items() if one[0] in paths), paths
+    return frozenset(entry for entry in contents(folder).items() if entry[0] in paths), paths
 
 
 @pytest.fixture
-def place(tmp_path) -> Iterator[Path]:
+def workspace(tmp_path) -> Iterator[Path]:
     """A folder whose surroundings must not change."""
     beside = tmp_path / "beside"
     beside.mkdir()
     (beside / "notes").write_text("mine")
     (tmp_path / "place").mkdir()
     yield tmp_path / "place"
-    found = {path: path.read_text() for path in beside.iterdir()}
+    beside_files = {path: path.read_text() for path in beside.iterdir()}
     folders = {path.name for path in tmp_path.iterdir()}
-    is_untouched = found == {beside / "notes": "mine"} and folders == {"beside", "place"}
-    check_without("files outside touched", is_untouched, (found, folders))
+    is_untouched = beside_files == {beside / "notes": "mine"} and folders == {"beside", "place"}
+    check_without("files outside touched", is_untouched, (beside_files, folders))
 
 
 def tried(
     faulty: FaultyProcess,
     arguments: Callable[[Path], list],
-    place: Path,
+    workspace: Path,
     kind: str,
 ) -> Iterator[tuple[Path, Outcome]]:
     """Make a folder `first` without a fault, then folders with faults.
@@ -92,12 +92,12 @@ def tried(
     Yields:
         Each folder with a fault, which is then removed, and the end of its command line.
     """
-    verb = arguments(place / "first")[0]
+    verb = arguments(workspace / "first")[0]
     sample = size("kills" if kind == KILL else "failures", SAMPLES.get((verb, kind), 0))
     if not sample:
         pytest.skip("only scripts/faults.sh tries this")
     ends = killed if kind == KILL else failed
-    for folder, outcome in ends(faulty, arguments, place, kind, sample):
+    for folder, outcome in ends(faulty, arguments, workspace, kind, sample):
         check_end(outcome, kind)
         yield folder, outcome
         shutil.rmtree(folder, ignore_errors=True)
@@ -106,27 +106,27 @@ def tried(
 def failed(
     faulty: FaultyProcess,
     arguments: Callable[[Path], list],
-    place: Path,
+    workspace: Path,
     kind: str,
     sample: int,
 ) -> Iterator[tuple[Path, Outcome]]:
     """Yield a command line for each operation of the sample, which fails."""
-    first = faulty.run(arguments(place / "first"), place / "first")
+    first = faulty.run(arguments(workspace / "first"), workspace / "first")
     assert first.code == 0, first.printed
     numbers, codes = spread(first.operations, sample), Counter()
     for number in numbers:
-        folder = place / f"at {number}"
+        folder = workspace / f"at {number}"
         outcome = faulty.run(arguments(folder), folder, number, kind)
         codes[outcome.code] += 1
         yield folder, outcome
-    verb = arguments(place / "first")[0]
+    verb = arguments(workspace / "first")[0]
     record(f"{verb}, {NAMES[kind]}", f"{len(numbers)} of {first.operations:,}: {dict(codes)}")
 
 
 def killed(
     faulty: FaultyProcess,
     arguments: Callable[[Path], list],
-    place: Path,
+    workspace: Path,
     kind: str,
     sample: int,
 ) -> Iterator[tuple[Path, Outcome]]:
@@ -139,14 +139,14 @@ def killed(
     def look() -> None:
         nonlocal stops
         stops += 1
-        found = state(place / "first"), frozenset((place / "first").rglob("*"))
-        seen_names.add(names(place / "first"))
-        if found not in copies:
-            copies[found] = place / f"at {stops}"
-            if (place / "first").exists():
-                shutil.copytree(place / "first", copies[found], symlinks=True)
+        snapshot = state(workspace / "first"), frozenset((workspace / "first").rglob("*"))
+        seen_names.add(names(workspace / "first"))
+        if snapshot not in copies:
+            copies[snapshot] = workspace / f"at {stops}"
+            if (workspace / "first").exists():
+                shutil.copytree(workspace / "first", copies[snapshot], symlinks=True)
 
-    first = faulty.run_with_stops(arguments(place / "first"), place / "first", look)
+    first = faulty.run_with_stops(arguments(workspace / "first"), workspace / "first", look)
     assert first.code == 0, first.printed
     assert stops == first.operations
     folders, numbers = list(copies.values()), spread(len(copies), sample - 1)
@@ -154,43 +154,43 @@ def killed(
         yield folders[number - 1], Outcome(-9, 0, "")
     kills = spread(stops, min(sample, MOST_KILLS))
     for number in kills:
-        folder = place / f"killed at {number}"
+        folder = workspace / f"killed at {number}"
         outcome = faulty.run(arguments(folder), folder, number, kind)
         assert names(folder) in seen_names
         yield folder, outcome
-    found = f"{len(numbers)} of the {len(copies)} states before its {stops:,} operations"
-    record(f"{arguments(folder)[0]}, {NAMES[kind]}", f"{found}, and {len(kills)} kills")
+    tried = f"{len(numbers)} of the {len(copies)} states before its {stops:,} operations"
+    record(f"{arguments(folder)[0]}, {NAMES[kind]}", f"{tried}, and {len(kills)} kills")
 
 
 @pytest.mark.slow
 @kinds
-def test_corpus(faulty, place, kind):
+def test_corpus(faulty, workspace, kind):
     def arguments(folder: Path) -> list:
         return ["corpus", "phrasebook", "--output", folder]
 
-    for folder, outcome in tried(faulty, arguments, place, kind):
-        whole = contents(place / "first")
-        assert contents(folder).items() <= whole.items()
+    for folder, outcome in tried(faulty, arguments, workspace, kind):
+        complete = contents(workspace / "first")
+        assert contents(folder).items() <= complete.items()
         if outcome.code != 0:
             faulty.run(arguments(folder), folder)
-        assert contents(folder) == whole
+        assert contents(folder) == complete
         assert leavings(folder) == []
 
 
 @pytest.mark.slow
 @kinds
-def test_translate(faulty, place, kind, tiny_run):
-    (place / "text").write_text("The old dog sees the red house.\n" * 300)
+def test_translate(faulty, workspace, kind, tiny_run):
+    (workspace / "text").write_text("The old dog sees the red house.\n" * 300)
 
     def arguments(folder: Path) -> list:
         folder.mkdir(exist_ok=True)
         return [
-            *("translate", tiny_run, "--input", place / "text"),
+            *("translate", tiny_run, "--input", workspace / "text"),
             *("--output", folder / "output"),
         ]
 
-    for folder, outcome in tried(faulty, arguments, place, kind):
-        new = (place / "first" / "output").read_text()
+    for folder, outcome in tried(faulty, arguments, workspace, kind):
+        new = (workspace / "first" / "output").read_text()
         output = folder / "output"
         if outcome.code == 0 or output.exists():
             assert output.read_text() == new
@@ -204,16 +204,16 @@ def test_translate(faulty, place, kind, tiny_run):
 @pytest.mark.slow
 @pytest.mark.parametrize("export_format", ["ctranslate2", "litert", "saved_model"])
 @kinds
-def test_export(faulty, place, kind, tiny_run, export_format):
-    (place / "samples").write_text("The dog.\n")
+def test_export(faulty, workspace, kind, tiny_run, export_format):
+    (workspace / "samples").write_text("The dog.\n")
 
     def arguments(folder: Path) -> list:
         return [
             *("export", tiny_run, "--format", export_format),
-            *("--output", folder, "--samples", place / "samples"),
+            *("--output", folder, "--samples", workspace / "samples"),
         ]
 
-    for folder, outcome in tried(faulty, arguments, place, kind):
+    for folder, outcome in tried(faulty, arguments, workspace, kind):
         versions = list(folder.glob("[0-9]*"))
         assert outcome.code != 0 or len(versions) == 1
         for version in versions:
@@ -227,9 +227,9 @@ def test_export(faulty, place, kind, tiny_run, export_format):
 
 @pytest.mark.slow
 @kinds
-def test_train(faulty, place, kind, smallest_config):
+def test_train(faulty, workspace, kind, smallest_config):
     """Every state after a kill is consistent. The sampled states are resumed to the same bits."""
-    recipe, values = place / "recipe.yaml", smallest_config.to_dict()
+    recipe, values = workspace / "recipe.yaml", smallest_config.to_dict()
     values["training"] |= {"epoch_steps": 5, "accumulate_steps": 2, "clip_norm": 1.0}
     recipe.write_text(json.dumps(values))
 
@@ -237,18 +237,18 @@ def test_train(faulty, place, kind, smallest_config):
         return ["train", recipe, "--run-dir", folder]
 
     states = set()
-    for folder, _ in tried(faulty, arguments, place, kind):
+    for folder, _ in tried(faulty, arguments, workspace, kind):
         check_whole(folder)
-        if (found := state(folder)) in states:
+        if (snapshot := state(folder)) in states:
             continue
-        states.add(found)
+        states.add(snapshot)
         resume = ["--resume"] if is_run(folder) else []
         again = faulty.run([*arguments(folder), *resume], folder)
         assert again.code == 0, again.printed
-        assert_same_training(folder, place / "first")
+        assert_same_training(folder, workspace / "first")
         assert leavings(folder) == []
     record(f"  states of the folder, {NAMES[kind]}", f"{len(states)}, all end bitwise equal")
-    for folder in place.glob("at *"):  # the states outside the sample
+    for folder in workspace.glob("at *"):  # the states outside the sample
         check_whole(folder)
 
 
@@ -272,5 +272,5 @@ def assert_same_training(folder: Path, expected: Path) -> None:
         for name in set(wanted.files) - {"history"}:
             np.testing.assert_array_equal(reached[name], wanted[name])
     weights = [Run.open(path).load_model().get_weights() for path in (folder, expected)]
-    for found, wanted in zip(*weights, strict=True):
-        np.testing.assert_array_equal(found, wanted)
+    for weight, wanted in zip(*weights, strict=True):
+        np.testing.assert_array_equal(weight, wanted)

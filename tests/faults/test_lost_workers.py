@@ -110,7 +110,7 @@ def test_workers_with_another_text_are_refused_before_the_first_step(recipe, tmp
 
 
 @pytest.fixture(params=["a folder", "an object store"])
-def place(request, tmp_path) -> str:
+def run_root(request, tmp_path) -> str:
     """The folder or address of the runs."""
     if request.param == "a folder":
         return str(tmp_path)
@@ -118,14 +118,14 @@ def place(request, tmp_path) -> str:
 
 
 @pytest.mark.nightly
-def test_a_killed_worker_costs_nothing_but_time(recipe, undisturbed, place):
+def test_a_killed_worker_costs_nothing_but_time(recipe, undisturbed, run_root):
     draw, same = random.Random(os.urandom(8)), 0
-    where = "a store" if "://" in place else "a folder"
+    where = "a store" if "://" in run_root else "a folder"
     kills = size("worker_kills", 1 if where == "a store" else 0)
     if not kills:
         pytest.skip("only scripts/faults.sh tries this; a store is tried in its place")
     for kill in range(kills):
-        run, victim = f"{place}/{kill}", draw.randrange(2)
+        run, victim = f"{run_root}/{kill}", draw.randrange(2)
         processes = started(recipe, run)
         wait_for_epochs(run, draw.randint(1, EPOCHS // 3))
         time.sleep(draw.random() / 10)
@@ -140,8 +140,8 @@ def test_a_killed_worker_costs_nothing_but_time(recipe, undisturbed, place):
         for name, array in state(run).items():
             np.testing.assert_array_equal(array, undisturbed[name])
         same += 1
-    found = f"{kills} kills, {same} with the bits of an undisturbed training"
-    record(f"workers killed, run in {where}", found)
+    result = f"{kills} kills, {same} with the bits of an undisturbed training"
+    record(f"workers killed, run in {where}", result)
 
 
 def started_on_a_cluster(recipe: Path, run: Path, *more: str) -> subprocess.Popen:
@@ -157,8 +157,8 @@ def started_on_a_cluster(recipe: Path, run: Path, *more: str) -> subprocess.Pope
 
 def killed(name: str, process: subprocess.Popen) -> None:
     """Kill a random process with this name below another process."""
-    found = [one for one, line in descendants(process.pid).items() if name in line]
-    os.kill(random.choice(found), signal.SIGKILL)
+    numbers = [number for number, line in descendants(process.pid).items() if name in line]
+    os.kill(random.choice(numbers), signal.SIGKILL)
 
 
 def lose_a_worker(process: subprocess.Popen) -> None:
@@ -171,9 +171,9 @@ def lose_the_head(process: subprocess.Popen) -> None:
 
 def stop_the_machine(process: subprocess.Popen) -> None:
     """Ask each process to end, as a machine does before it shuts down."""
-    for one in [process.pid, *descendants(process.pid)]:
+    for number in [process.pid, *descendants(process.pid)]:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(one, signal.SIGTERM)
+            os.kill(number, signal.SIGTERM)
 
 
 @pytest.mark.nightly

@@ -18,7 +18,7 @@ Image = dict[str, bytes]  # the objects of a store
 
 def state(objects: Image) -> Image:
     """Return the state that determines how the next start continues."""
-    return {name: found for name, found in objects.items() if "tensorboard" not in name}
+    return {name: content for name, content in objects.items() if "tensorboard" not in name}
 
 
 @pytest.fixture(scope="module")
@@ -45,11 +45,11 @@ def images(smallest_config, object_store) -> list[Image]:
 @pytest.mark.nightly
 def test_each_state_of_the_store_is_free_or_a_whole_run(images, object_store):
     for number, image in enumerate(images):
-        place = f"{object_store.bucket(f'whole-{number}', image)}/run"
-        if not folder_at(place).has_file("config.json"):
-            check_free(place)
+        address = f"{object_store.bucket(f'whole-{number}', image)}/run"
+        if not folder_at(address).has_file("config.json"):
+            check_free(address)
             continue
-        run = Run.open(place)
+        run = Run.open(address)
         assert len(run.history()) in (0, 1, 2)
         if run.weights.exists():
             run.check_weights()
@@ -61,15 +61,15 @@ def test_a_training_goes_on_from_each_with_the_same_bits(images, smallest_config
     with np.load(folder_at("s3://images/run").path / "resume.npz") as arrays:
         expected = {name: arrays[name] for name in arrays.files if name != "history"}
     for number in numbers:
-        place = f"{object_store.bucket(f'on-{number}', images[number - 1])}/run"
-        is_run = folder_at(place).has_file("config.json")
-        train(smallest_config, place, resume=is_run, report=lambda line: None)
+        address = f"{object_store.bucket(f'on-{number}', images[number - 1])}/run"
+        is_run = folder_at(address).has_file("config.json")
+        train(smallest_config, address, resume=is_run, report=lambda line: None)
         content = object_store.content(f"on-{number}")
         assert {"run/result.json", "run/best.weights.h5"} < content.keys()
         assert "run/.lock" not in content
-        (folder_at(place).path / "resume.npz").write_bytes(content["run/resume.npz"])
-        with np.load(folder_at(place).path / "resume.npz") as found:
+        (folder_at(address).path / "resume.npz").write_bytes(content["run/resume.npz"])
+        with np.load(folder_at(address).path / "resume.npz") as resumed:
             for name, array in expected.items():
-                np.testing.assert_array_equal(found[name], array)
-    found = f"{len(numbers)} of {len(images) - 1} states between its changes"
-    record("train into a store, killed", f"{found}, all end bitwise equal")
+                np.testing.assert_array_equal(resumed[name], array)
+    tried = f"{len(numbers)} of {len(images) - 1} states between its changes"
+    record("train into a store, killed", f"{tried}, all end bitwise equal")

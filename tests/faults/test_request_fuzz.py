@@ -21,7 +21,7 @@ def test_no_request_harms_another(server):
         status, answer = client.rest(client.path(asked), damaged_body(client.body(asked), draw))
         assert status in (200, 400, 404), answer
         texts = ["canary", text(draw), "Ж"]
-        assert client.translations(texts) == [f"v10: {one}" for one in texts]
+        assert client.translations(texts) == [f"v10: {sentence}" for sentence in texts]
         requests += 3
     assert requests / 12 < answered < requests / 3.6  # neither all refused nor all answered
     record("canary failures", f"0 of {requests // 3:,}, among {requests:,} requests")

@@ -55,10 +55,10 @@ def test_a_perfect_translation_without_spaces_has_bleu_100(texts, language):
 
 def test_scores_are_sacrebleus():
     hypotheses, references = ["the cat sat", "a dog ran away"], ["the cat sat down", "a dog ran"]
-    found = scores(hypotheses, references)
+    computed = scores(hypotheses, references)
     expected = sacrebleu.corpus_bleu(hypotheses, [references]).score
-    assert found["bleu"] == pytest.approx(expected)
-    assert found["chrf"] == pytest.approx(sacrebleu.corpus_chrf(hypotheses, [references]).score)
+    assert computed["bleu"] == pytest.approx(expected)
+    assert computed["chrf"] == pytest.approx(sacrebleu.corpus_chrf(hypotheses, [references]).score)
 
 
 def test_a_model_that_cannot_be_fetched_is_named_before_any_work(monkeypatch):

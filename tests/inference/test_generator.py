@@ -43,11 +43,11 @@ def test_training_reaches_the_bits_per_byte_of_the_language(counting_run, genera
 
 
 def test_log_prob_is_the_sum_over_the_pieces_and_the_end_in_any_batch(generator, lines):
-    found = generator.log_prob([*lines, ""])
-    for line, log_prob in list(zip([*lines, ""], found, strict=True))[::4]:
+    log_probs = generator.log_prob([*lines, ""])
+    for line, log_prob in list(zip([*lines, ""], log_probs, strict=True))[::4]:
         ids = [*generator.tokenizer.encode([line])[0], END_ID]
         assert log_prob == pytest.approx(stepwise(generator, ids), abs=1e-3)
-    np.testing.assert_allclose(generator.log_prob([*lines, ""], batch_size=5), found, rtol=1e-4)
+    np.testing.assert_allclose(generator.log_prob([*lines, ""], batch_size=5), log_probs, rtol=1e-4)
     assert generator.log_prob([]) == []
 
 
@@ -70,14 +70,14 @@ def test_sentences_that_are_too_long_are_left_out_of_bits_per_byte(generator, li
 
 def test_greedy_counts_on_from_any_prefix(generator):
     prefixes = ["three four", "", "seven", "one two three"]
-    found = generator.complete(prefixes)
-    for prefix, (text, score) in zip(prefixes, found, strict=True):
+    completed = generator.complete(prefixes)
+    for prefix, (text, score) in zip(prefixes, completed, strict=True):
         assert text.startswith(prefix)
         words = text.split()
         first = NUMBERS.index(words[0])
         assert words == NUMBERS[first : first + len(words)]
         assert 2 <= len(words) <= 4
-        ids, given = ([*generator.tokenizer.encode([part])[0]] for part in (text, prefix))
+        ids, given = ([*generator.tokenizer.encode([string])[0]] for string in (text, prefix))
         assert score == pytest.approx(
             stepwise(generator, [*ids, END_ID], first=len(given)), abs=1e-3
         )

@@ -54,10 +54,10 @@ def test_a_translation_is_the_same_alone_in_a_batch_and_with_extra_padding(model
     together = found_rows(search(padded(SOURCES)))
     with_padding = found_rows(search(padded(SOURCES, width=15)))
     alone = [found_rows(search(padded([source])))[0] for source in SOURCES]
-    for one, other, third in zip(together, with_padding, alone, strict=True):
-        assert one[0] == other[0] == third[0]
-        assert one[1] == pytest.approx(other[1], abs=1e-4)
-        assert one[1] == pytest.approx(third[1], abs=1e-4)
+    for batched, wide, single in zip(together, with_padding, alone, strict=True):
+        assert batched[0] == wide[0] == single[0]
+        assert batched[1] == pytest.approx(wide[1], abs=1e-4)
+        assert batched[1] == pytest.approx(single[1], abs=1e-4)
 
 
 @pytest.mark.slow
@@ -73,11 +73,11 @@ def test_a_long_translation_is_the_same_by_a_cache_that_grows(model, beam_size):
     def long(hidden: tf.Tensor) -> tf.Tensor:
         return model.logits(hidden) - 1e4 * tf.one_hot(END_ID, 13)
 
-    def found(source: tf.Tensor) -> Hypotheses:
+    def translate(source: tf.Tensor) -> Hypotheses:
         return graphs.translate_ids(model, source, 100, DecodingConfig(beam_size=beam_size), long)
 
-    grown = tf.function(found, input_signature=[tf.TensorSpec((None, None), tf.int32)])(source)
-    fixed = tf.function(found)(source)
+    grown = tf.function(translate, input_signature=[tf.TensorSpec((None, None), tf.int32)])(source)
+    fixed = tf.function(translate)(source)
     np.testing.assert_array_equal(fixed.lengths, [[54] * beam_size, [52] * beam_size])
     np.testing.assert_array_equal(grown.ids, fixed.ids)
     np.testing.assert_allclose(grown.scores, fixed.scores, rtol=1e-5)
@@ -114,13 +114,13 @@ def test_every_search_stops_at_the_limit_of_each_source(model, monkeypatch, sear
     decoding = DecodingConfig(beam_size=3 if search == "beam" else 1)
 
     @tf.function(input_signature=[tf.TensorSpec((None, width), tf.int32)])
-    def found(source: tf.Tensor) -> Hypotheses:
+    def translate(source: tf.Tensor) -> Hypotheses:
         if search == "sample":
             return graphs.sample_ids(model, source, 1, 0, 100, 1.0, 0, 1.0)
         return graphs.translate_ids(model, source, 100, decoding)
 
     source = padded([[5, 6, 7, END_ID], [8, END_ID], [0]])
-    np.testing.assert_array_equal(found(source).lengths[:, 0], [6, 3, 0])
+    np.testing.assert_array_equal(translate(source).lengths[:, 0], [6, 3, 0])
 
 
 def test_continuing_equals_recomputing_every_prefix(language_model):
@@ -176,8 +176,8 @@ def test_a_transposed_copy_of_the_output_matrix_gives_the_models_own(tie_embeddi
 def test_a_language_models_transposed_copy_gives_its_own(language_model):
     to_logits = transposed(language_model)
     rows = padded(SOURCES)
-    own = language_model.log_prob(rows)
-    np.testing.assert_allclose(language_model.log_prob(rows, to_logits), own, rtol=1e-4)
+    expected = language_model.log_prob(rows)
+    np.testing.assert_allclose(language_model.log_prob(rows, to_logits), expected, rtol=1e-4)
 
 
 # Ids

@@ -47,9 +47,9 @@ def searched(translator, sentences: list[str], beam_size: int) -> Hypotheses:
 
 def check_greedy(lm, translator, sentences: list[str]) -> None:
     expected = greedy_pieces(lm, sentences)
-    found = searched(translator, sentences, beam_size=1)
+    hypotheses = searched(translator, sentences, beam_size=1)
     tokenizer = translator.tokenizers.target
-    rows = zip(found.ids[:, 0], found.lengths[:, 0], strict=True)
+    rows = zip(hypotheses.ids[:, 0], hypotheses.lengths[:, 0], strict=True)
     assert [tokenizer.pieces(ids[:length]) for ids, length in rows] == expected
     assert len(set(map(tuple, expected))) > len(sentences) / 20  # they depend on their sources
 
@@ -71,22 +71,22 @@ def test_a_translation_is_the_same_alone_and_in_any_batch(pair):
     _, translator = pair
     sentences = texts()[:6]
     together = translator.n_best(sentences)
-    for sentence, found in zip(sentences, together, strict=True):
+    for sentence, batched in zip(sentences, together, strict=True):
         (alone,) = translator.n_best([sentence])
-        assert [one.text for one in alone] == [one.text for one in found]
-        np.testing.assert_allclose([one.score for one in alone], [one.score for one in found], 1e-4)
+        assert [h.text for h in alone] == [h.text for h in batched]
+        np.testing.assert_allclose([h.score for h in alone], [h.score for h in batched], 1e-4)
     assert translator.translate([""]) == [""]
 
 
 def test_the_score_of_a_beam_is_that_of_the_whole_forward_pass_of_keras_hub(pair):
     lm, translator = pair
-    tokenizer, here = lm.preprocessor.tokenizer, translator.tokenizers.target
+    tokenizer, ours = lm.preprocessor.tokenizer, translator.tokenizers.target
     sentence = texts()[0]
     inputs = lm.preprocessor.generate_preprocess([sentence], sequence_length=LENGTH + 1)
     prompt = int(np.sum(inputs["decoder_padding_mask"]))
-    found = searched(translator, [sentence], beam_size=3)
-    for row, length, score in zip(found.ids[0], found.lengths[0], found.scores[0], strict=True):
-        theirs = [tokenizer.token_to_id(piece) for piece in here.pieces(row[:length])]
+    beam = searched(translator, [sentence], beam_size=3)
+    for row, length, score in zip(beam.ids[0], beam.lengths[0], beam.scores[0], strict=True):
+        theirs = [tokenizer.token_to_id(piece) for piece in ours.pieces(row[:length])]
         ids = np.array(inputs["decoder_token_ids"])
         ids[0, 1 : 1 + len(theirs)] = theirs
         mask = np.arange(LENGTH + 1)[np.newaxis] < 1 + len(theirs)
@@ -101,8 +101,8 @@ def test_the_score_of_a_beam_is_that_of_the_whole_forward_pass_of_keras_hub(pair
 @pytest.mark.nightly
 def test_samples_follow_the_seed(pair):
     _, translator = pair
-    first, again, other = (translator.sample(texts()[:4], seed=seed) for seed in (1, 1, 2))
-    assert first == again != other
+    first, again, of_seed_2 = (translator.sample(texts()[:4], seed=seed) for seed in (1, 1, 2))
+    assert first == again != of_seed_2
 
 
 def test_an_instruction_stands_before_each_source(pair):

@@ -41,23 +41,23 @@ def test_of_equal_logits_in_two_blocks_the_first_comes_first():
 @pytest.mark.parametrize("distinct", [3, 10**6])
 def test_the_largest_logit_by_blocks_is_that_of_numpy(vocab_size, distinct):
     logits = np.random.default_rng(vocab_size).integers(0, distinct, (200, vocab_size))
-    found = argmax(tf.constant(logits, tf.float32))
-    np.testing.assert_array_equal(found, logits.argmax(axis=1))
+    indices = argmax(tf.constant(logits, tf.float32))
+    np.testing.assert_array_equal(indices, logits.argmax(axis=1))
 
 
-@pytest.mark.parametrize("places", [[LARGE - 1], [LARGE], [LARGE + 4], [LARGE - 1, LARGE], [0]])
-def test_the_largest_logit_may_stand_at_the_end_of_the_last_whole_block_or_behind_it(places):
+@pytest.mark.parametrize("indices", [[LARGE - 1], [LARGE], [LARGE + 4], [LARGE - 1, LARGE], [0]])
+def test_the_largest_logit_may_stand_at_the_end_of_the_last_whole_block_or_behind_it(indices):
     logits = np.zeros((1, LARGE + 5), np.float32)
-    logits[0, places] = 1
-    assert argmax(tf.constant(logits)).numpy().tolist() == places[:1]
+    logits[0, indices] = 1
+    assert argmax(tf.constant(logits)).numpy().tolist() == indices[:1]
 
 
 def test_a_token_that_is_left_out_has_the_lowest_logit_and_the_others_their_own():
     logits = np.random.default_rng(0).normal(size=(4, 9)).astype(np.float32)
-    found = without(tf.constant(logits), 3).numpy()
-    others = np.arange(9) != 3
-    np.testing.assert_array_equal(found[:, others], logits[:, others])
-    assert (found[:, 3] <= np.finfo(np.float32).min).all()
+    reduced = without(tf.constant(logits), 3).numpy()
+    kept = np.arange(9) != 3
+    np.testing.assert_array_equal(reduced[:, kept], logits[:, kept])
+    assert (reduced[:, 3] <= np.finfo(np.float32).min).all()
     np.testing.assert_array_equal(without(tf.constant(logits), None), logits)
 
 
@@ -105,8 +105,8 @@ def test_the_penalty_is_for_each_token_that_occurs_once(given_, penalty):
     for row, tokens in zip(expected, ids, strict=True):
         for token in set(tokens[:count]):
             row[token] *= penalty if row[token] < 0 else 1 / penalty
-    found = penalize_repetition(*map(tf.constant, given_), penalty)
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    penalized = penalize_repetition(*map(tf.constant, given_), penalty)
+    np.testing.assert_allclose(penalized, expected, rtol=1e-6)
 
 
 @given(written(), st.integers(1, 4))
@@ -118,8 +118,8 @@ def test_no_ngram_occurs_twice(given_, size):
         for token in range(4):
             if [*tokens, token][count + 1 - size :] in before and count + 1 >= size:
                 row[token] = np.finfo(np.float32).min
-    found = forbid_repeated_ngrams(*map(tf.constant, given_), size)
-    np.testing.assert_array_equal(found, expected)
+    filtered = forbid_repeated_ngrams(*map(tf.constant, given_), size)
+    np.testing.assert_array_equal(filtered, expected)
 
 
 @given(written(), st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=3), min_size=1))
@@ -130,5 +130,5 @@ def test_no_word_is_completed(given_, words):
         for word in words:
             if len(word) - 1 <= count and ends_with(tokens, word[:-1]):
                 row[word[-1]] = np.finfo(np.float32).min
-    found = forbid_words(*map(tf.constant, given_), words)
-    np.testing.assert_array_equal(found, expected)
+    filtered = forbid_words(*map(tf.constant, given_), words)
+    np.testing.assert_array_equal(filtered, expected)

@@ -74,9 +74,9 @@ def penalty(length, alpha):
     return (5 + length) ** alpha / (5 + 1) ** alpha
 
 
-def n_best(found, sentence):
+def n_best(hypotheses, sentence):
     """Return the hypotheses of a sentence as [(ids, score)], without empty slots."""
-    ids, lengths, scores = (np.asarray(tensor)[sentence] for tensor in found)
+    ids, lengths, scores = (np.asarray(tensor)[sentence] for tensor in hypotheses)
     return [
         (row[:n].tolist(), float(s))
         for row, n, s in zip(ids, lengths, scores, strict=True)
@@ -108,18 +108,18 @@ def test_greedy_ends_at_the_end_token_or_at_the_sentences_own_limit():
     step_fn, state = scripted(
         [[4, END_ID, 5, 5], [4, 5, 1, 4], [5, 4, 5, END_ID], [END_ID, 4, 4, 4]]
     )
-    found = greedy_search(step_fn, state, tf.constant([4, 3, 4, 2]))
-    assert found.ids.dtype == found.lengths.dtype == tf.int32
+    hypotheses = greedy_search(step_fn, state, tf.constant([4, 3, 4, 2]))
+    assert hypotheses.ids.dtype == hypotheses.lengths.dtype == tf.int32
     expected = [[4, END_ID, 0, 0], [4, 5, 1, 0], [5, 4, 5, END_ID], [END_ID, 0, 0, 0]]
-    np.testing.assert_array_equal(found.ids[:, 0], expected)
-    np.testing.assert_array_equal(found.lengths, [[2], [3], [4], [1]])
+    np.testing.assert_array_equal(hypotheses.ids[:, 0], expected)
+    np.testing.assert_array_equal(hypotheses.lengths, [[2], [3], [4], [1]])
 
 
 def test_greedy_score_is_the_sum_of_the_tokens_log_probabilities():
     step_fn, state = scripted([[4, END_ID, 5], [4, 5, 1]])
-    found = greedy_search(step_fn, state, tf.constant([3, 3]))
+    hypotheses = greedy_search(step_fn, state, tf.constant([3, 3]))
     log_prob = 5 - np.log(np.exp(5) + 5)
-    np.testing.assert_allclose(found.scores, [[2 * log_prob], [3 * log_prob]], rtol=1e-5)
+    np.testing.assert_allclose(hypotheses.scores, [[2 * log_prob], [3 * log_prob]], rtol=1e-5)
 
 
 def test_first_step_is_given_the_start_token_and_step_zero():
@@ -153,9 +153,9 @@ def test_a_limit_of_zero_finds_nothing_whatever_the_neighbours():
     tree = Tree(sentences=2, vocab_size=4, depth=2)
     greedy = greedy_search(tree, tree.state([0, 1]), tf.constant([0, 2]))
     assert (greedy.lengths[0, 0], greedy.scores[0, 0]) == (0, 0)
-    found = tree.search([0, 1], [0, 2], beam_size=3)
-    assert n_best(found, 0) == []
-    assert len(n_best(found, 1)) == 3
+    hypotheses = tree.search([0, 1], [0, 2], beam_size=3)
+    assert n_best(hypotheses, 0) == []
+    assert len(n_best(hypotheses, 1)) == 3
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint8])
@@ -167,9 +167,9 @@ def test_limits_may_be_integers_of_any_type(kind):
         state = tree.state(range(3), rows)
         expected = search(tree, state, tf.constant([3, 1, 2]))
         for given in (limits, tf.constant(limits)):
-            found = search(tree, state, given)
-            np.testing.assert_array_equal(found.ids, expected.ids)
-            np.testing.assert_array_equal(found.lengths, expected.lengths)
+            hypotheses = search(tree, state, given)
+            np.testing.assert_array_equal(hypotheses.ids, expected.ids)
+            np.testing.assert_array_equal(hypotheses.lengths, expected.lengths)
 
 
 def test_a_capacity_may_be_an_integer_of_any_type():
@@ -177,8 +177,8 @@ def test_a_capacity_may_be_an_integer_of_any_type():
     limits = np.array([3, 3])
     expected = greedy_search(tree, tree.state(range(2)), limits, capacity=2)
     for capacity in (np.int64(2), tf.constant(2), tf.constant(2, tf.int64)):
-        found = greedy_search(tree, tree.state(range(2)), limits, capacity=capacity)
-        np.testing.assert_array_equal(found.ids, expected.ids)
+        hypotheses = greedy_search(tree, tree.state(range(2)), limits, capacity=capacity)
+        np.testing.assert_array_equal(hypotheses.ids, expected.ids)
 
 
 @pytest.mark.parametrize("beam_size", [0, -1, 1.5, None])
@@ -241,8 +241,8 @@ def test_a_temperature_may_be_a_tensor_of_a_graph():
 def test_an_alpha_may_be_a_tensor_of_a_graph():
     tree = Tree(sentences=2, vocab_size=4, depth=3)
     search = partial(beam_search, tree, tree.state([0, 0, 1, 1]), tf.fill([2], 3), beam_size=2)
-    found = tf.function(search, autograph=False)(alpha=tf.constant(0.5))
-    np.testing.assert_array_equal(found.ids, search(alpha=0.5).ids)
+    hypotheses = tf.function(search, autograph=False)(alpha=tf.constant(0.5))
+    np.testing.assert_array_equal(hypotheses.ids, search(alpha=0.5).ids)
 
 
 # Beam search
@@ -253,14 +253,14 @@ def test_beam_search_finds_the_brute_force_best_on_a_four_token_vocabulary(alpha
     """40 beams hold all 27 unfinished prefixes of three tokens, so none may be lost."""
     limits = [4, 3, 1, 4, 2]
     tree = Tree(sentences=5, vocab_size=4, depth=4, seed=3)
-    found = tree.search(range(5), limits, 40, alpha)
+    hypotheses = tree.search(range(5), limits, 40, alpha)
     for sentence, limit in enumerate(limits):
         every = [
             (ids, tree.log_prob(sentence, ids) / penalty(len(ids), alpha))
             for ids in tree.every_hypothesis(sentence, limit)
         ]
         best = sorted(every, key=lambda hypothesis: -hypothesis[1])[:40]
-        assert_same_n_best(n_best(found, sentence), best)
+        assert_same_n_best(n_best(hypotheses, sentence), best)
 
 
 def short_or_long(ids, step, state):
@@ -273,12 +273,12 @@ def short_or_long(ids, step, state):
 def test_a_score_has_every_digit_whatever_the_logits_are(scale):
     rng = np.random.default_rng(8)
     logits = (rng.normal(size=(4, 300)) * scale + rng.normal() * 1e3).astype(np.float32)
-    found = greedy_search(lambda ids, step, state: (logits, state), tf.zeros(4), tf.fill([4], 1))
+    greedy = greedy_search(lambda ids, step, state: (logits, state), tf.zeros(4), tf.fill([4], 1))
     exact = logits.astype(np.float64)
     largest = exact.max(axis=1)
     expected = -np.log(np.exp(exact - largest[:, np.newaxis]).sum(axis=1))
     # A float32 near 1e4 has a distance of 1e-3 to the next.
-    np.testing.assert_allclose(found.scores[:, 0], expected, rtol=1e-5, atol=2e-3)
+    np.testing.assert_allclose(greedy.scores[:, 0], expected, rtol=1e-5, atol=2e-3)
 
 
 @pytest.mark.parametrize(("alpha", "best"), [(0.0, [END_ID]), (1.0, [4, END_ID])])
@@ -287,8 +287,8 @@ def test_length_penalty_can_prefer_the_longer_of_two(alpha, best):
 
     ln 0.40 = -0.916 is above ln 0.36 = -1.022, but below -1.022 / (7 / 6) = -0.876.
     """
-    found = beam_search(short_or_long, tf.zeros([2]), tf.constant([2]), beam_size=2, alpha=alpha)
-    assert n_best(found, 0)[0] == (
+    beams = beam_search(short_or_long, tf.zeros([2]), tf.constant([2]), beam_size=2, alpha=alpha)
+    assert n_best(beams, 0)[0] == (
         best,
         pytest.approx({0.0: -0.9163, 1.0: -0.8757}[alpha], abs=1e-4),
     )
@@ -296,17 +296,17 @@ def test_length_penalty_can_prefer_the_longer_of_two(alpha, best):
 
 def test_beam_search_divides_by_the_length_where_it_is_told_to():
     limit = tf.constant([2])
-    found = beam_search(
+    beams = beam_search(
         short_or_long, tf.zeros([2]), limit, beam_size=2, alpha=1.0, length_normalization="power"
     )
-    np.testing.assert_allclose(found.scores[0], [np.log(0.36) / 2, np.log(0.24) / 2], rtol=1e-4)
+    np.testing.assert_allclose(beams.scores[0], [np.log(0.36) / 2, np.log(0.24) / 2], rtol=1e-4)
 
 
 def python_beam_search(
     tree, sentence, limit, beam_size, alpha, narrowing=False, early_stopping=True, suppressed=None
 ):
     """Search for one sentence with only lists and `sorted`."""
-    alive, found = [([], 0.0)], []
+    alive, finished = [([], 0.0)], []
     for length in range(1, limit + 1):
         longer = [
             ([*ids, token], score + log_prob)
@@ -316,21 +316,21 @@ def python_beam_search(
         ]
         longer = sorted(longer, key=lambda hypothesis: -hypothesis[1])
         if narrowing:
-            longer = longer[: beam_size - len(found)]
+            longer = longer[: beam_size - len(finished)]
         ended = [ids[-1] == END_ID or length == limit for ids, _ in longer]
         new = [
             (*longer[n][:1], longer[n][1] / penalty(length, alpha))
             for n in range(len(longer))
             if ended[n] and n < beam_size
         ]
-        found = sorted(found + new, key=lambda hypothesis: -hypothesis[1])[:beam_size]
+        finished = sorted(finished + new, key=lambda hypothesis: -hypothesis[1])[:beam_size]
         alive = [
             hypothesis for hypothesis, is_end in zip(longer, ended, strict=True) if not is_end
         ][:beam_size]
         best = alive[0][1] / penalty(length, alpha) if alive else -np.inf
-        if len(found) == beam_size and (early_stopping or best <= found[-1][1]):
+        if len(finished) == beam_size and (early_stopping or best <= finished[-1][1]):
             break
-    return found
+    return finished
 
 
 @pytest.mark.parametrize(("beam_size", "alpha"), [(1, 1.0), (2, 0.0), (3, 0.6), (5, 1.0)])
@@ -341,10 +341,10 @@ def test_small_beams_equal_a_search_in_plain_python(beam_size, alpha, settings):
     limits = [5, 4, 5, 1, 3, 5, 2, 5] * 4
     tree = Tree(sentences=32, vocab_size=5, depth=5, seed=1, scale=2)
     tree.logits[:, :, END_ID] += 1
-    found = tree.search(range(32), limits, beam_size, alpha, **settings)
+    hypotheses = tree.search(range(32), limits, beam_size, alpha, **settings)
     for sentence, limit in enumerate(limits):
         assert_same_n_best(
-            n_best(found, sentence),
+            n_best(hypotheses, sentence),
             python_beam_search(tree, sentence, limit, beam_size, alpha, **settings),
         )
 
@@ -355,13 +355,13 @@ def test_beam_size_1_is_greedy(alpha, suppressed):
     tree = Tree(sentences=12, vocab_size=5, depth=5, seed=2)
     limits = tf.constant([5, 3, 1] * 4)
     greedy = greedy_search(tree, tree.state(range(12)), limits, suppressed=suppressed)
-    found = beam_search(
+    beams = beam_search(
         tree, tree.state(range(12)), limits, beam_size=1, alpha=alpha, suppressed=suppressed
     )
-    np.testing.assert_array_equal(found.ids, greedy.ids)
-    np.testing.assert_array_equal(found.lengths, greedy.lengths)
+    np.testing.assert_array_equal(beams.ids, greedy.ids)
+    np.testing.assert_array_equal(beams.lengths, greedy.lengths)
     lengths = np.asarray(greedy.lengths)
-    np.testing.assert_allclose(found.scores, greedy.scores / penalty(lengths, alpha), rtol=1e-5)
+    np.testing.assert_allclose(beams.scores, greedy.scores / penalty(lengths, alpha), rtol=1e-5)
 
 
 def test_a_score_counts_a_suppressed_token_that_is_as_good_as_certain():
@@ -384,9 +384,9 @@ def test_a_sentence_is_the_same_alone_in_a_batch_in_any_order_and_beside_longer_
     limits = np.array([3, 5, 2, 4, 5, 3], np.int32)
     alone = [n_best(tree.search([s], limits[[s]], beam_size), 0) for s in range(6)]
     for order in ([0, 1, 2, 3, 4, 5], [5, 3, 1, 0, 2, 4], [2, 2, 5]):
-        found = tree.search(order, limits[order], beam_size)
-        for place, sentence in enumerate(order):
-            assert_same_n_best(n_best(found, place), alone[sentence])
+        hypotheses = tree.search(order, limits[order], beam_size)
+        for row, sentence in enumerate(order):
+            assert_same_n_best(n_best(hypotheses, row), alone[sentence])
     for sentence in range(6):
         longer = np.where(np.arange(6) == sentence, limits, 5).astype(np.int32)
         assert_same_n_best(
@@ -397,12 +397,12 @@ def test_a_sentence_is_the_same_alone_in_a_batch_in_any_order_and_beside_longer_
 def test_places_that_no_sequence_fills_are_marked_empty():
     """With three tokens besides the end, there are 4 sequences of one step and 1 + 3 * 4 of two."""
     tree = Tree(sentences=2, vocab_size=4, depth=2)
-    found = tree.search([0, 1], [1, 2], beam_size=20)
-    for sentence, places in enumerate((4, 13)):
-        assert len(n_best(found, sentence)) == places
-        np.testing.assert_array_equal(found.scores[sentence, places:], np.float32(EMPTY))
-        np.testing.assert_array_equal(found.lengths[sentence, places:], 0)
-        np.testing.assert_array_equal(found.ids[sentence, places:], PAD_ID)
+    hypotheses = tree.search([0, 1], [1, 2], beam_size=20)
+    for sentence, count in enumerate((4, 13)):
+        assert len(n_best(hypotheses, sentence)) == count
+        np.testing.assert_array_equal(hypotheses.scores[sentence, count:], np.float32(EMPTY))
+        np.testing.assert_array_equal(hypotheses.lengths[sentence, count:], 0)
+        np.testing.assert_array_equal(hypotheses.ids[sentence, count:], PAD_ID)
 
 
 def rounds_of(beam_size):
@@ -413,8 +413,8 @@ def rounds_of(beam_size):
         return tf.nest.map_structure(lambda x: tf.gather(x, tf.reshape(rows, [-1])), state)
 
     return Rounds(
-        capacity=lambda state: tf.shape(state["places"])[1],
-        enlarged=lambda state, times: state | {"places": tf.tile(state["places"], [1, times])},
+        capacity=lambda state: tf.shape(state["positions"])[1],
+        enlarged=lambda state, times: state | {"places": tf.tile(state["positions"], [1, times])},
         kept=kept,
     )
 
@@ -424,13 +424,13 @@ def searched_in_rounds(tree, sentences, limits, beam_size):
     seen = []
 
     def step_fn(ids, step, state):
-        places = state["places"]
-        seen.append((places.shape[1], len(ids)))
+        positions = state["positions"]
+        seen.append((positions.shape[1], len(ids)))
         logits, state = tree(ids, step, {name: state[name] for name in ("sentence", "node")})
-        return logits, state | {"places": places}
+        return logits, state | {"positions": positions}
 
-    places = tf.zeros((len(sentences) * beam_size, 2))
-    state = tree.state(sentences, beam_size) | {"places": places}
+    positions = tf.zeros((len(sentences) * beam_size, 2))
+    state = tree.state(sentences, beam_size) | {"positions": positions}
     search = greedy_search if beam_size == 1 else partial(beam_search, beam_size=beam_size)
     return search(step_fn, state, tf.constant(limits), rounds=rounds_of(beam_size)), seen
 
@@ -439,13 +439,13 @@ def searched_in_rounds(tree, sentences, limits, beam_size):
 def test_what_is_found_in_rounds_is_found_in_one(beam_size):
     tree, sentences = Tree(sentences=8, vocab_size=6, depth=5, seed=3), list(range(8))
     limits = [5, 0, 4, 1, 5, 2, 3, 5]
-    found, seen = searched_in_rounds(tree, sentences, limits, beam_size)
+    got, seen = searched_in_rounds(tree, sentences, limits, beam_size)
     if beam_size == 1:
         expected = greedy_search(tree, tree.state(sentences), tf.constant(limits))
     else:
         expected = tree.search(sentences, limits, beam_size)
-    for one, other in zip(found, expected, strict=True):  # last bits of scores depend on the rows
-        np.testing.assert_allclose(one, other, rtol=1e-6)
+    for tensor, wanted in zip(got, expected, strict=True):  # last bits of scores depend on the rows
+        np.testing.assert_allclose(tensor, wanted, rtol=1e-6)
     rows = [rows for _, rows in seen]
     assert rows[0] == 7 * beam_size
     assert sorted(rows, reverse=True) == rows
@@ -457,15 +457,15 @@ def test_a_state_grows_where_the_next_step_would_not_fit(beam_size):
     """It has 2 slots at first, then 4 and 8, whichever sentences have finished."""
     tree = Tree(sentences=4, vocab_size=6, depth=6, seed=3)
     _, seen = searched_in_rounds(tree, [0, 1, 2, 3], [6, 5, 1, 2], beam_size)
-    places = [places for places, _ in seen]
-    assert places == [2, 2, 4, 4, 8, 8, 8, 8][: len(places)]
-    assert len(places) > 4
+    capacities = [capacities for capacities, _ in seen]
+    assert capacities == [2, 2, 4, 4, 8, 8, 8, 8][: len(capacities)]
+    assert len(capacities) > 4
 
 
 def test_less_than_half_of_the_rows_of_a_step_are_finished():
     tree = Tree(sentences=40, vocab_size=6, depth=7, seed=5)
-    found, seen = searched_in_rounds(tree, list(range(40)), [7] * 40, beam_size=1)
-    lengths = found.lengths[:, 0].numpy()
+    hypotheses, seen = searched_in_rounds(tree, list(range(40)), [7] * 40, beam_size=1)
+    lengths = hypotheses.lengths[:, 0].numpy()
     for step, (_, rows) in enumerate(seen):
         assert np.sum(lengths > step) <= rows < 2 * np.sum(lengths > step)
 
@@ -479,11 +479,11 @@ def test_the_length_of_the_ids_is_a_limit_too(beam_size):
 
     limits, state = tf.constant([6, 2]), tf.zeros(2 * beam_size)
     if beam_size == 1:
-        found = greedy_search(endless, state, limits, capacity=3)
+        hypotheses = greedy_search(endless, state, limits, capacity=3)
     else:
-        found = beam_search(endless, state, limits, beam_size=beam_size, capacity=3)
-    assert found.ids[:, 0].numpy().tolist() == [[4, 4, 4], [4, 4, 0]]
-    assert found.lengths[:, 0].numpy().tolist() == [3, 2]
+        hypotheses = beam_search(endless, state, limits, beam_size=beam_size, capacity=3)
+    assert hypotheses.ids[:, 0].numpy().tolist() == [[4, 4, 4], [4, 4, 0]]
+    assert hypotheses.lengths[:, 0].numpy().tolist() == [3, 2]
 
 
 @pytest.mark.slow
@@ -501,12 +501,12 @@ def test_search_is_the_same_in_a_graph_of_unknown_batch():
     limits = tf.constant([4, 2, 3, 4])
     state = tree.state(range(4), 3)
     beam, greedy = in_graph(state["sentence"], state["node"], limits)
-    for found, expected in (
+    for hypotheses, expected in (
         (beam, tree.search(range(4), limits, 3)),
         (greedy, greedy_search(tree, tree.state(range(4)), limits)),
     ):
         for sentence in range(4):
-            assert_same_n_best(n_best(found, sentence), n_best(expected, sentence))
+            assert_same_n_best(n_best(hypotheses, sentence), n_best(expected, sentence))
 
 
 @pytest.mark.parametrize("beam_size", [1, 2])
@@ -547,10 +547,10 @@ def chi_square(tokens, expected):
 
 
 def test_same_seed_same_tokens_and_another_seed_others():
-    first, again, other = (draw(rows=50, length=6, seed=seed) for seed in (7, 7, 8))
+    first, again, of_seed_8 = (draw(rows=50, length=6, seed=seed) for seed in (7, 7, 8))
     np.testing.assert_array_equal(first.ids, again.ids)
     np.testing.assert_array_equal(first.scores, again.scores)
-    assert np.any(np.asarray(first.ids) != np.asarray(other.ids))
+    assert np.any(np.asarray(first.ids) != np.asarray(of_seed_8.ids))
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
@@ -572,12 +572,12 @@ def test_steps_draw_independently():
 
 
 def test_sampled_score_is_the_log_probability_in_the_unchanged_distribution():
-    found = draw(rows=200, length=3, temperature=0.7, top_k=4, top_p=0.9)
+    drawn = draw(rows=200, length=3, temperature=0.7, top_k=4, top_p=0.9)
     log_probs = np.log(distribution(LOGITS))
     for ids, length, score in zip(
-        found.ids[:, 0].numpy(),
-        found.lengths[:, 0].numpy(),
-        found.scores[:, 0].numpy(),
+        drawn.ids[:, 0].numpy(),
+        drawn.lengths[:, 0].numpy(),
+        drawn.scores[:, 0].numpy(),
         strict=True,
     ):
         assert score == pytest.approx(log_probs[ids[:length]].sum(), rel=1e-5)
@@ -585,13 +585,13 @@ def test_sampled_score_is_the_log_probability_in_the_unchanged_distribution():
 
 @pytest.mark.parametrize("k", [0, 1, 3])
 def test_a_suppressed_token_is_not_drawn_and_takes_no_place_of_the_likeliest(k):
-    likeliest, *others = np.argsort(-LOGITS)
-    kept = others[: k or len(others)]
-    found = draw(suppressed=int(likeliest), top_k=k)
+    likeliest, *remaining = np.argsort(-LOGITS)
+    kept = remaining[: k or len(remaining)]
+    drawn = draw(suppressed=int(likeliest), top_k=k)
     expected = distribution(np.where(np.isin(np.arange(6), kept), LOGITS, -np.inf))
-    assert chi_square(found.ids, expected) < 30
-    log_probs = np.log(distribution(LOGITS))[found.ids[:, 0, 0]]
-    np.testing.assert_allclose(found.scores[:, 0], log_probs, rtol=1e-5)
+    assert chi_square(drawn.ids, expected) < 30
+    log_probs = np.log(distribution(LOGITS))[drawn.ids[:, 0, 0]]
+    np.testing.assert_allclose(drawn.scores[:, 0], log_probs, rtol=1e-5)
 
 
 @pytest.mark.parametrize("k", [1, 2, 5, 6, 9])
@@ -624,9 +624,9 @@ def test_temperature_near_zero_is_greedy(temperature, settings):
 
 def test_sampling_keeps_each_sentences_limit_and_stops_at_the_end_token():
     limits = np.random.default_rng(0).integers(1, 7, size=300).astype(np.int32)
-    found = sample(constant_logits, tf.zeros([300]), tf.constant(limits), seed=1)
+    drawn = sample(constant_logits, tf.zeros([300]), tf.constant(limits), seed=1)
     for ids, length, limit in zip(
-        found.ids[:, 0].numpy(), found.lengths[:, 0].numpy(), limits, strict=True
+        drawn.ids[:, 0].numpy(), drawn.lengths[:, 0].numpy(), limits, strict=True
     ):
         assert length == limit or ids[length - 1] == END_ID
         assert length <= limit
@@ -647,15 +647,15 @@ def uniform_draws(steps, seed, batch):
 def test_batches_of_one_seed_draw_as_differently_as_other_seeds_do():
     """A fifth of independent draws from five tokens are equal."""
     drawn = [uniform_draws(20, seed, batch) for seed in (1, 2, 65) for batch in (0, 1, 64)]
-    for one, other in itertools.combinations(drawn, 2):
-        assert np.mean(one == other) == pytest.approx(1 / 5, abs=0.05)
+    for draws, draws_of_another in itertools.combinations(drawn, 2):
+        assert np.mean(draws == draws_of_another) == pytest.approx(1 / 5, abs=0.05)
 
 
 def test_no_step_of_a_batch_draws_as_a_later_step_of_the_one_before():
     """The same row of the next batch also does not repeat an earlier row some steps later."""
-    one, other = (uniform_draws(20, 1, batch) for batch in (0, 1))
+    first, second = (uniform_draws(20, 1, batch) for batch in (0, 1))
     for shift in range(1, 10):
-        assert np.mean(one[:, shift:] == other[:, :-shift]) == pytest.approx(1 / 5, abs=0.06)
+        assert np.mean(first[:, shift:] == second[:, :-shift]) == pytest.approx(1 / 5, abs=0.06)
 
 
 def test_the_first_batch_draws_as_a_single_one():

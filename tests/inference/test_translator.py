@@ -80,8 +80,8 @@ def test_forced_scores_are_numpys_log_softmax(translator):
         [pair.source for pair in pairs],
         [pair.target for pair in pairs[1:] + pairs[:1]],
     )
-    found = translator.score(sources, targets, batch_tokens=100)
-    for source, target, scored in zip(sources, targets, found, strict=True):
+    scores = translator.score(sources, targets, batch_tokens=100)
+    for source, target, scored in zip(sources, targets, scores, strict=True):
         expected = numpy_log_probs(translator, source, target)
         np.testing.assert_allclose(scored.log_probs, expected, atol=1e-3)
         assert scored.log_prob == pytest.approx(expected.sum(), abs=1e-3)
@@ -94,9 +94,9 @@ def test_a_pair_has_the_same_score_alone_and_in_any_batch(translator):
     pairs = phrasebook.pairs("test")[:12]
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     together = translator.score(sources, targets)
-    for one, source, target in zip(together, sources, targets, strict=True):
+    for batched, source, target in zip(together, sources, targets, strict=True):
         np.testing.assert_allclose(
-            translator.score([source], [target])[0].log_probs, one.log_probs, atol=1e-4
+            translator.score([source], [target])[0].log_probs, batched.log_probs, atol=1e-4
         )
 
 
@@ -123,14 +123,14 @@ def test_forced_scores_of_blank_and_overlong_sentences(translator, sentences):
 
 
 def test_blank_sentences_give_empty_translations_in_their_places(translator, sentences):
-    found = translator.n_best(["", sentences[0], "   ", sentences[1]])
-    assert [row[0].text for row in found] == [
+    n_best = translator.n_best(["", sentences[0], "   ", sentences[1]])
+    assert [row[0].text for row in n_best] == [
         "",
         *translator.translate(sentences[:1]),
         "",
         *translator.translate(sentences[1:2]),
     ]
-    assert found[0] == found[2] == [("", 0.0)]
+    assert n_best[0] == n_best[2] == [("", 0.0)]
     assert translator.translate([]) == []
 
 
@@ -140,9 +140,9 @@ def test_a_sentence_that_is_too_long_is_cut_to_the_models_length(translator, sen
     ids = translator.tokenizers.source.encode([long])[0]
     assert len(ids) > limit
     with pytest.warns(UserWarning, match=rf"1 of 2 sentences had more than {limit} tokens, the"):
-        found = translator.translate([sentences[0], long])
+        texts = translator.translate([sentences[0], long])
     assert (
-        found[1] == translator.translate([translator.tokenizers.source.decode([ids[:limit]])[0]])[0]
+        texts[1] == translator.translate([translator.tokenizers.source.decode([ids[:limit]])[0]])[0]
     )
 
 
@@ -254,6 +254,6 @@ def test_no_batch_of_one_seed_draws_the_numbers_of_another_seed(untrained):
     drawn = untrained.sample(["a b c"] * 128, seed=1, temperature=2.0)
     assert drawn[:64] == untrained.sample(["a b c"] * 64, seed=1, temperature=2.0)
     for seed in (1, 2, 65):
-        other = untrained.sample(["a b c"] * 64, seed=seed, temperature=2.0)
-        equal = np.mean([one == two for one, two in zip(drawn[64:], other, strict=True)])
+        of_seed = untrained.sample(["a b c"] * 64, seed=seed, temperature=2.0)
+        equal = np.mean([a == b for a, b in zip(drawn[64:], of_seed, strict=True)])
         assert equal < 0.3

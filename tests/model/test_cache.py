@@ -58,8 +58,8 @@ def decoded(model, capacity, chunks):
     cache, position, logits = model.decoder.empty_cache(3, capacity), 0, []
     for count in chunks:
         ids = tf.constant(TARGET[:, position : position + count])
-        found, cache = model.step(ids, position, cache, memory)
-        logits.append(found)
+        step_logits, cache = model.step(ids, position, cache, memory)
+        logits.append(step_logits)
         position += count
     return tf.concat(logits, axis=1), tf.shape(cache[0].keys)[2]
 
@@ -84,8 +84,8 @@ def test_a_cache_that_is_too_short_loses_nothing(capacity, chunks, expected, in_
     call = tf.function(run, input_signature=signature) if in_graph else run
     logits, grown = call(tf.constant(capacity))
     assert int(grown) == expected
-    whole = model({"source": SOURCE, "target": TARGET})
-    np.testing.assert_allclose(logits, whole, rtol=1e-4, atol=1e-5)
+    uncached = model({"source": SOURCE, "target": TARGET})
+    np.testing.assert_allclose(logits, uncached, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -113,9 +113,9 @@ def test_beams_that_change_places_keep_their_own_past(
         if is_enlarged_before and capacity_of(cache) == step * beams:
             cache = enlarged(cache, 2)
         hidden, cache = model.hidden_beam_step(ids, step, cache, memory)
-        whole = model.decode(prefixes, *encoded)[:, -1]
+        uncached = model.decode(prefixes, *encoded)[:, -1]
         logits = tf.reshape(model.logits(hidden), (-1, 13))
-        np.testing.assert_allclose(logits, whole, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(logits, uncached, rtol=1e-4, atol=1e-5)
         parents = RNG.integers(0, beams, size=(len(SOURCE), beams))
         rows = (np.arange(len(SOURCE))[:, np.newaxis] * beams + parents).reshape(-1)
         prefixes, cache = prefixes[rows], cache.reordered(rows)

@@ -56,8 +56,8 @@ def trained(make, rows: int, shards: int) -> tuple[list[dict], list[np.ndarray]]
     ids=["uneven", "even", "with_an_empty_shard"],
 )
 def test_shards_learn_what_the_whole_batch_teaches(make, rows, shards):
-    (whole, weights), (sharded, weights_then) = trained(make, rows, 1), trained(make, rows, shards)
-    for report, expected in zip(sharded, whole, strict=True):
+    (plain, weights), (sharded, weights_then) = trained(make, rows, 1), trained(make, rows, shards)
+    for report, expected in zip(sharded, plain, strict=True):
         assert report == pytest.approx(expected, rel=1e-5)
     for weight, expected in zip(weights_then, weights, strict=True):
         np.testing.assert_allclose(weight, expected, rtol=1e-4, atol=1e-6)

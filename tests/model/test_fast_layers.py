@@ -33,7 +33,7 @@ def gradients_for(request, monkeypatch):
 
 @pytest.mark.parametrize("training", [False, True])
 def test_normalisation_and_its_gradients_equal_keras_own(training, gradients_for):
-    upstream, found = RNG.normal(size=TARGET.shape).astype(np.float32), []
+    upstream, results = RNG.normal(size=TARGET.shape).astype(np.float32), []
     for kind, arguments in (
         (LayerNormalization, {"training": training}),
         (keras.layers.LayerNormalization, {}),
@@ -45,8 +45,8 @@ def test_normalisation_and_its_gradients_equal_keras_own(training, gradients_for
         with tf.GradientTape() as tape:
             output = layer(x, **arguments)
             loss = tf.reduce_sum(output * upstream)
-        found.append([output, *tape.gradient(loss, [x, layer.gamma.value, layer.beta.value])])
-    for our_value, their_value in zip(*found, strict=True):
+        results.append([output, *tape.gradient(loss, [x, layer.gamma.value, layer.beta.value])])
+    for our_value, their_value in zip(*results, strict=True):
         np.testing.assert_allclose(our_value, their_value, rtol=1e-4, atol=1e-5)
 
 
@@ -131,7 +131,7 @@ def test_dense_and_its_gradients_equal_keras_own(dtype, use_bias, training, shap
     ours, theirs = Dense(5, **arguments), keras.layers.Dense(5, **arguments)
     x = tf.constant(RNG.normal(size=shape), tf.float32)
     upstream = tf.constant(RNG.normal(size=(*shape[:-1], 5)), tf.float32)
-    found = []
+    results = []
     for layer in (ours, theirs):
         layer.build(shape)
     weights = [RNG.normal(size=weight.shape) for weight in theirs.weights]
@@ -142,7 +142,7 @@ def test_dense_and_its_gradients_equal_keras_own(dtype, use_bias, training, shap
             y = tf.cast(layer(x, training=training), tf.float32)
             loss = tf.reduce_sum(y * upstream)
         variables = [weight.value for weight in layer.trainable_variables]
-        found.append([y, *tape.gradient(loss, [x, *variables])])
-    for one, other in zip(*found, strict=True):
-        scale = np.abs(other).max()
-        np.testing.assert_allclose(one, other, rtol=0, atol=TOLERANCE[dtype] * scale)
+        results.append([y, *tape.gradient(loss, [x, *variables])])
+    for our_value, their_value in zip(*results, strict=True):
+        scale = np.abs(their_value).max()
+        np.testing.assert_allclose(our_value, their_value, rtol=0, atol=TOLERANCE[dtype] * scale)

@@ -269,15 +269,15 @@ def test_numbers_of_numpy_are_taken_and_kept_as_plain_ones(name):
 
 @pytest.mark.parametrize("name", ["PositionalEncoding", "Encoder", "Decoder"])
 @pytest.mark.parametrize(
-    ("inputs", "found"),
+    ("inputs", "error"),
     [(IDS, "expected ndim=3, found ndim=2"), (X[:, :, :6], "expected axis -1 .* value 8")],
 )
-def test_ids_and_vectors_of_another_width_are_refused_in_the_name_of_the_layer(name, inputs, found):
+def test_ids_and_vectors_of_another_width_are_refused_in_the_name_of_the_layer(name, inputs, error):
     layer_class, settings, _, _ = LAYERS[name]
     layer = layer_class(**settings, name="mine")
-    others = {"memory": MEMORY} if name == "Decoder" else {}
-    with pytest.raises(ValueError, match=f"of layer .mine. is incompatible .*: {found}"):
-        layer(inputs, **others)
+    further_inputs = {"memory": MEMORY} if name == "Decoder" else {}
+    with pytest.raises(ValueError, match=f"of layer .mine. is incompatible .*: {error}"):
+        layer(inputs, **further_inputs)
 
 
 @each_layer
@@ -313,7 +313,7 @@ def test_half_precision_is_near_float32_and_its_weights_are_float32(name, policy
     layer, full = made(name, dtype=policy), made(name)
     called(layer, inputs)
     called(full, inputs)
-    output, expected = (called(randomized(one), inputs) for one in (layer, full))
+    output, expected = (called(randomized(either), inputs) for either in (layer, full))
     assert {weight.dtype for weight in layer.weights} <= {"float32"}
     np.testing.assert_allclose(np.asarray(output, np.float32), expected, rtol=0.1, atol=0.25)
 

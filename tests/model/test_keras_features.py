@@ -59,8 +59,8 @@ def eager_losses() -> list[float]:
 def test_source_and_target_in_any_form_give_the_same_logits():
     made = model()
     expected = made(INPUTS)
-    for found in (made([SOURCE, TARGET]), made((SOURCE, TARGET)), made(SOURCE, TARGET)):
-        np.testing.assert_array_equal(found, expected)
+    for logits in (made([SOURCE, TARGET]), made((SOURCE, TARGET)), made(SOURCE, TARGET)):
+        np.testing.assert_array_equal(logits, expected)
     np.testing.assert_array_equal(made(SOURCE, target=TARGET), expected)
 
 

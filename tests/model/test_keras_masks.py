@@ -36,8 +36,8 @@ def numpy_mask(ids: np.ndarray) -> np.ndarray:
     return (ids != 0)[:, np.newaxis, np.newaxis]
 
 
-def close(found: tf.Tensor, expected: np.ndarray) -> None:
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+def close(output: tf.Tensor, expected: np.ndarray) -> None:
+    np.testing.assert_allclose(output, expected, rtol=1e-4, atol=1e-4)
 
 
 @each_size

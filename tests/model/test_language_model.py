@@ -28,16 +28,16 @@ def small(vocab_size=13, seed=1, **changes):
 
 def steps(model, rows, room):
     """Return log p(x_t | x_1 ... x_{t-1}) of each token, computed step by step with the cache."""
-    cache, last, found = (
+    cache, last, log_probs = (
         model.stack.empty_cache(len(rows), room),
         np.full(len(rows), START_ID, np.int32),
         [],
     )
     for t in range(rows.shape[1]):
         logits, cache = model.step(tf.constant(last)[:, tf.newaxis], t, cache)
-        found.append(log_softmax(logits[:, 0])[np.arange(len(rows)), rows[:, t]])
+        log_probs.append(log_softmax(logits[:, 0])[np.arange(len(rows)), rows[:, t]])
         last = rows[:, t]
-    return np.stack(found, axis=1)
+    return np.stack(log_probs, axis=1)
 
 
 # A distribution
@@ -61,13 +61,13 @@ def test_log_prob_is_the_sum_of_the_cached_steps_log_probabilities(norm, output_
 def test_the_probabilities_of_all_sequences_sum_to_one(norm):
     """All sequences of five tokens that end within four, and unfinished prefixes of four tokens."""
     model = small(vocab_size=5, norm=norm)
-    others = [token for token in range(5) if token != END_ID]
+    vocabulary = [token for token in range(5) if token != END_ID]
     total = 0.0
     for length in range(4):
-        ended = [[*tokens, END_ID] for tokens in itertools.product(others, repeat=length)]
+        ended = [[*tokens, END_ID] for tokens in itertools.product(vocabulary, repeat=length)]
         total += np.exp(model.log_prob(np.array(ended, np.int32)).numpy().astype(np.float64)).sum()
     assert 0.1 < total < 0.999
-    going_on = np.array(list(itertools.product(others, repeat=4)), np.int32)
+    going_on = np.array(list(itertools.product(vocabulary, repeat=4)), np.int32)
     total += np.exp(model.log_prob(going_on).numpy().astype(np.float64)).sum()
     assert total == pytest.approx(1.0, abs=1e-5)
 
@@ -89,12 +89,12 @@ def test_cached_equals_uncached_in_steps_of_one_and_after_a_prefix(tie, norm):
     model = small(tie_embeddings=tie, norm=norm, dialect={"position_layout": "halves"})
     expected = model(READ)
     for first_steps in ((1, 1, 1, 1, 1, 1), (3, 1, 1, 1), (2, 4)):
-        cache, first, found = model.stack.empty_cache(3, 9), 0, []
+        cache, first, cached = model.stack.empty_cache(3, 9), 0, []
         for count in first_steps:
             logits, cache = model.step(tf.constant(READ[:, first : first + count]), first, cache)
-            found.append(logits)
+            cached.append(logits)
             first += count
-        np.testing.assert_allclose(tf.concat(found, axis=1), expected, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(tf.concat(cached, axis=1), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_logits_are_the_transformers_decoder_with_nothing_to_look_up():
@@ -103,15 +103,15 @@ def test_logits_are_the_transformers_decoder_with_nothing_to_look_up():
     decoder = tfformer.Decoder(2, 16, 2, d_ff=24, norm="pre")
     decoder.build(None)
     decoder.normalization.set_weights(model.stack.normalization.get_weights())
-    for own, other in zip(model.stack.layers, decoder.layers, strict=True):
+    for layer, decoder_layer in zip(model.stack.layers, decoder.layers, strict=True):
         for name in (
             "self_attention",
             "self_attention_residual",
             "feed_forward",
             "feed_forward_residual",
         ):
-            getattr(other, name).set_weights(getattr(own, name).get_weights())
-        silent = other.cross_attention.output_projection
+            getattr(decoder_layer, name).set_weights(getattr(layer, name).get_weights())
+        silent = decoder_layer.cross_attention.output_projection
         silent.set_weights([np.zeros_like(weight) for weight in silent.get_weights()])
     x = decoder(
         model.embedding(READ), tf.ones((3, 4, 16)), look_ahead_mask(6), tf.ones((1, 1, 1, 4), bool)

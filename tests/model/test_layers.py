@@ -478,7 +478,7 @@ def test_a_decoder_layers_last_step_may_attend_to_all_without_a_mask(layer_class
     x, memory = tf.constant(TARGET), layer.cross_attention.project(tf.constant(MEMORY))
     expected = layer(x, tf.constant(MEMORY), look_ahead_mask(4), MEMORY_MASK)
     past, cache = layer.step(x[:, :3], look_ahead_mask(3), None, 0, memory, MEMORY_MASK)
-    room = KeysValues(*[tf.pad(half, ((0, 0), (0, 0), (0, 1), (0, 0))) for half in cache])
+    room = KeysValues(*[tf.pad(tensor, ((0, 0), (0, 0), (0, 1), (0, 0))) for tensor in cache])
     mask = tf.ones((1, 1, 1, 1), tf.bool) if has_mask else None
     last, _ = layer.step(x[:, 3:], mask, room, 3, memory, MEMORY_MASK)
     np.testing.assert_allclose(tf.concat([past, last], axis=1), expected, rtol=1e-4, atol=1e-5)

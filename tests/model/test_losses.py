@@ -20,10 +20,10 @@ def cross_entropy(labels, logits, smoothing):
         -1, keepdims=True
     )
     nats = np.zeros(labels.shape)
-    for place in np.ndindex(labels.shape):
-        for v, p in enumerate(probabilities[place]):
-            nats[place] -= (
-                (1 - smoothing) * (v == labels[place]) + smoothing / logits.shape[-1]
+    for index in np.ndindex(labels.shape):
+        for v, p in enumerate(probabilities[index]):
+            nats[index] -= (
+                (1 - smoothing) * (v == labels[index]) + smoothing / logits.shape[-1]
             ) * np.log(p)
     return nats
 

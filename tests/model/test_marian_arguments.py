@@ -12,28 +12,28 @@ SMALL = {"num_layers": 1, "d_model": 8, "num_heads": 2, "d_ff": 16, "dropout": 0
 
 
 def test_the_t2t_timescale_is_that_of_marian():
-    found = positional_encoding(tf.range(200), 32, "halves", "t2t")
-    np.testing.assert_allclose(found, numpy_marian.positions(200, 32), atol=2e-5)
+    encoding = positional_encoding(tf.range(200), 32, "halves", "t2t")
+    np.testing.assert_allclose(encoding, numpy_marian.positions(200, 32), atol=2e-5)
 
 
 def test_one_pair_of_dimensions_has_a_t2t_timescale_too():
-    found = positional_encoding(tf.range(3), 2, "halves", "t2t")
-    np.testing.assert_allclose(found[:, 0], np.sin([0, 1, 2]), atol=1e-6)
+    encoding = positional_encoding(tf.range(3), 2, "halves", "t2t")
+    np.testing.assert_allclose(encoding[:, 0], np.sin([0, 1, 2]), atol=1e-6)
 
 
 def test_a_start_of_zeros_is_that_of_a_row_of_zeros_whatever_is_learned():
     """The values of the row do not matter, and the look-up gives it no gradient."""
     model = Transformer(10, 10, **SMALL, dialect={"zero_start": True}, tie_embeddings="none")
-    other = Transformer(10, 10, **SMALL, tie_embeddings="none")
+    with_row = Transformer(10, 10, **SMALL, tie_embeddings="none")
     weights = model.get_weights()
-    other.set_weights(weights)
-    table = np.array(other.target_embedding.embeddings)
+    with_row.set_weights(weights)
+    table = np.array(with_row.target_embedding.embeddings)
     table[START_ID] = 0
-    other.target_embedding.embeddings.assign(table)
+    with_row.target_embedding.embeddings.assign(table)
     inputs = {"source": np.array([[5, 7, 3]]), "target": np.array([[START_ID, 9, 8]])}
     with tf.GradientTape() as tape:
         logits = model(inputs)
-    np.testing.assert_allclose(logits, other(inputs), atol=1e-6)
+    np.testing.assert_allclose(logits, with_row(inputs), atol=1e-6)
     np.testing.assert_array_equal(model.target_embedding.table(), table)
     gradient = tf.convert_to_tensor(tape.gradient(logits, model.target_embedding.embeddings.value))
     assert np.abs(gradient[9]).max() > 0

@@ -71,8 +71,8 @@ def test_gradients_are_those_of_the_loop(length):
             tape.watch((decay, added))
             total = tf.reduce_sum(recurrence(decay, added) * upstream)
         gradients.append(tape.gradient(total, (decay, added)))
-    for found, wanted in zip(*gradients, strict=True):
-        np.testing.assert_allclose(found, wanted, atol=1e-5)
+    for gradient, wanted in zip(*gradients, strict=True):
+        np.testing.assert_allclose(gradient, wanted, atol=1e-5)
 
 
 @pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.nightly)])
@@ -86,17 +86,17 @@ def test_the_scan_is_the_same_in_a_graph_of_any_length(jit_compile):
 def test_a_position_that_is_not_read_changes_nothing():
     x = RNG.normal(size=(1, 6, D)).astype(np.float32)
     is_read = np.array([[False, True, True, False, True, False]])
-    found = unit()(x, attention_mask=is_read)
-    np.testing.assert_allclose(found[is_read], unit()(x[is_read][np.newaxis])[0], atol=1e-6)
+    output = unit()(x, attention_mask=is_read)
+    np.testing.assert_allclose(output[is_read], unit()(x[is_read][np.newaxis])[0], atol=1e-6)
 
 
 def test_no_state_crosses_the_border_of_a_sentence_in_a_packed_row():
     x = RNG.normal(size=(1, 9, D)).astype(np.float32)
     segments = tf.constant([[1, 1, 1, 2, 3, 3, 3, 0, 0]])
     allowed = segment_mask(segments, segments) & look_ahead_mask(9)
-    found = unit()(x, attention_mask=allowed)
-    for part in (slice(0, 3), slice(3, 4), slice(4, 7)):
-        np.testing.assert_allclose(found[:, part], unit()(x[:, part]), atol=1e-6)
+    output = unit()(x, attention_mask=allowed)
+    for sentence in (slice(0, 3), slice(3, 4), slice(4, 7)):
+        np.testing.assert_allclose(output[:, sentence], unit()(x[:, sentence]), atol=1e-6)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -119,15 +119,15 @@ def test_the_decoder_layer_has_the_sublayers_of_the_paper(norm):
 def test_decoding_step_by_step_is_decoding_at_once(norm):
     model = transformer(norm)
     memory = model.encode_and_project(SOURCE)
-    cache, position, found = model.decoder.empty_cache(3, 1), 0, []
+    cache, position, cached = model.decoder.empty_cache(3, 1), 0, []
     for count in (1, 1, 3, 1):
         logits, cache = model.step(TARGET[:, position : position + count], position, cache, memory)
-        found.append(logits)
+        cached.append(logits)
         position += count
-    whole = model({"source": SOURCE, "target": TARGET})
-    np.testing.assert_allclose(tf.concat(found, axis=1), whole, rtol=1e-4, atol=1e-5)
+    uncached = model({"source": SOURCE, "target": TARGET})
+    np.testing.assert_allclose(tf.concat(cached, axis=1), uncached, rtol=1e-4, atol=1e-5)
     alone = model({"source": SOURCE[1:2, :2], "target": TARGET[1:2, :4]})
-    np.testing.assert_allclose(alone[0], whole[1, :4], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(alone[0], uncached[1, :4], rtol=1e-4, atol=1e-5)
 
 
 def test_a_packed_row_is_its_sentences():

@@ -260,12 +260,12 @@ def test_beam_search_with_a_cache_equals_one_that_recomputes_every_prefix(beam_s
     rows = 3 * beam_size
     state = (tf.constant(sources), tf.zeros([rows, longest], tf.int32))
     expected = beam_search(recompute, state, limits, beam_size=beam_size)
-    found = beam_search(
+    beams = beam_search(
         cached, model.decoder.empty_cache(rows, longest), limits, beam_size=beam_size
     )
-    assert np.all(is_used(found.scores))
-    np.testing.assert_array_equal(found.ids, expected.ids)
-    np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-4, atol=1e-4)
+    assert np.all(is_used(beams.scores))
+    np.testing.assert_array_equal(beams.ids, expected.ids)
+    np.testing.assert_allclose(beams.scores, expected.scores, rtol=1e-4, atol=1e-4)
 
 
 # What Keras does with it

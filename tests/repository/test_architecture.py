@@ -57,8 +57,8 @@ def rooms_imported(file: Path) -> set[str]:
 
 def absolute(node: ast.ImportFrom, file: Path) -> str:
     """Return the module of `from ... import`, with leading dots resolved."""
-    place = file.relative_to(PACKAGE.parent).with_suffix("").parts
-    home = place[: len(place) - node.level] if node.level else ()
+    names = file.relative_to(PACKAGE.parent).with_suffix("").parts
+    home = names[: len(names) - node.level] if node.level else ()
     return ".".join(filter(None, (*home, node.module)))
 
 

@@ -131,8 +131,8 @@ def workplace(tiny_run, counting_run, tmp_path_factory) -> Path:
         count = 200 if name.endswith(("train", "text")) else 8
         (folder / name).parent.mkdir(exist_ok=True)
         for language in ("en", "de"):
-            sides = [pair.source if language == "en" else pair.target for pair in pairs[:count]]
-            (folder / f"{name}.{language}").write_text("".join(side + "\n" for side in sides))
+            texts = [pair.source if language == "en" else pair.target for pair in pairs[:count]]
+            (folder / f"{name}.{language}").write_text("\n".join(texts) + "\n")
     (folder / "page.html").write_text("<p>The <b>animal</b> is tired.</p>\n")
     (folder / "names.txt").write_text("Foo Inc\n")
     (folder / "other.out").write_bytes((folder / "test.en").read_bytes())
@@ -144,8 +144,8 @@ def workplace(tiny_run, counting_run, tmp_path_factory) -> Path:
             text = (folder / f"{'train' if name == 'train' else 'test'}.{language}").read_bytes()
             (folder / "multi30k" / f"{name}.{language}.gz").write_bytes(gzip.compress(text))
     for recipe, mark in (("recipe.yaml", "# recipe.yaml"), ("lm.yaml", "# lm.yaml")):
-        found = [block for block in RECIPES if block.text.startswith(mark)]
-        (folder / recipe).write_text(found[0].text)
+        recipes = [block for block in RECIPES if block.text.startswith(mark)]
+        (folder / recipe).write_text(recipes[0].text)
     (folder / "runs").mkdir()
     for name, run in (("phrasebook", tiny_run), ("mine", tiny_run), ("lm", counting_run)):
         (folder / "runs" / name).symlink_to(run)
@@ -165,7 +165,7 @@ def workplace(tiny_run, counting_run, tmp_path_factory) -> Path:
 def exports(workplace) -> set[str]:
     """Run each form of the pages' export commands once; return the forms."""
     printed = [command for block in SHELL for command in commands(block)]
-    exporting = [one for one in printed if one.startswith("tfformer export") and not not_run(one)]
+    exporting = [c for c in printed if c.startswith("tfformer export") and not not_run(c)]
     done = {}
     for command in sorted(exporting, key=lambda command: command.split()[2] in IMPORTED):
         done.setdefault(form_of_export(command), command)
@@ -204,7 +204,7 @@ def server(workplace, exports):
 
 
 @pytest.fixture
-def place(request, workplace, tmp_path, monkeypatch) -> Path:
+def working_folder(request, workplace, tmp_path, monkeypatch) -> Path:
     """A copy of the workplace for one block, with the exports if the block names one."""
     if "models/" in request.getfixturevalue("block").text:
         request.getfixturevalue("exports")
@@ -216,14 +216,14 @@ def place(request, workplace, tmp_path, monkeypatch) -> Path:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("block", RUN, ids=str)
-def test_every_command_runs(block, place, runs, request, monkeypatch):
+def test_every_command_runs(block, working_folder, runs, request, monkeypatch):
     for command in commands(block):
         if not_run(command):
             continue
         if command.startswith("tfformer export"):
             assert form_of_export(command) in request.getfixturevalue("exports")
             continue
-        folder = run_made_by(command, place)
+        folder = run_made_by(command, working_folder)
         if folder and command in runs:
             folder.symlink_to(runs[command])
             continue
@@ -235,12 +235,12 @@ def test_every_command_runs(block, place, runs, request, monkeypatch):
             runs[command] = folder
 
 
-def run_made_by(command: str, place: Path) -> Path | None:
+def run_made_by(command: str, working_folder: Path) -> Path | None:
     """Return the folder of the run that a command creates, or None; remove an existing folder."""
     words = command.split()
     if "--run-dir" not in words or "--resume" in words:
         return None
-    folder = place / words[words.index("--run-dir") + 1]
+    folder = working_folder / words[words.index("--run-dir") + 1]
     if folder.is_symlink():
         folder.unlink()
     shutil.rmtree(folder, ignore_errors=True)
@@ -289,7 +289,7 @@ def check_requirements(words: list[str]) -> None:
 @pytest.mark.parametrize(
     "block", [block for block in PYTHON if block not in (*FITTING, KERAS_HUB)], ids=str
 )
-def test_every_python_block_runs(block, place):
+def test_every_python_block_runs(block, working_folder):
     exec(block.text, {})
 
 

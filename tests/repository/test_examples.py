@@ -33,9 +33,9 @@ def output_of(program: str, *arguments) -> list[str]:
 def test_the_sentence_classifier_learns_what_a_question_is():
     """Far better than always answering "no question"."""
     right, none = (
-        float(part.rstrip("%"))
-        for part in output_of("examples/sentence_classifier.py")[-1].split()
-        if "%" in part
+        float(word.rstrip("%"))
+        for word in output_of("examples/sentence_classifier.py")[-1].split()
+        if "%" in word
     )
     assert right > 98 > none + 8
 

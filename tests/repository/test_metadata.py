@@ -30,8 +30,8 @@ def test_every_version_of_python_that_is_named_is_tested_and_found():
     named = [name.removeprefix(prefix) for name in PROJECT["classifiers"] if ":: 3." in name]
     tested = WORKFLOW["jobs"]["run"]["strategy"]["matrix"]["python"]
     environment = (ROOT / "scripts" / "environment.sh").read_text("utf-8")
-    found = re.search(r"command -v((?: python3\.\d+)+)", environment)[1].split()
-    assert named == tested == [name.removeprefix("python") for name in found]
+    searched = re.search(r"command -v((?: python3\.\d+)+)", environment)[1].split()
+    assert named == tested == [name.removeprefix("python") for name in searched]
     assert PROJECT["requires-python"] == f">={named[0]}"
 
 

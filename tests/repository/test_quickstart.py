@@ -109,9 +109,9 @@ def test_other_cases_cost_at_most_two_bleu(quickstart, change):
     translator = Translator.load(quickstart[0])
     scores = []
     for case in (str, change):
-        found = translator.translate([case(pair.source) for pair in pairs], beam_size=1)
+        translations = translator.translate([case(pair.source) for pair in pairs], beam_size=1)
         references = [case(pair.target) for pair in pairs]
-        scores.append(sacrebleu.corpus_bleu(found, [references], force=True).score)
+        scores.append(sacrebleu.corpus_bleu(translations, [references], force=True).score)
     assert scores[1] >= scores[0] - 2
 
 

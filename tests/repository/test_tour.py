@@ -25,13 +25,14 @@ LOOK_AHEAD = np.tri(3, dtype=bool)
 
 def snapshot(layer) -> dict[str, np.ndarray]:
     """Return a layer's weights by the names of the paper."""
-    found = {"W1": layer.feed_forward.inner.kernel, "b1": layer.feed_forward.inner.bias}
-    found |= {"W2": layer.feed_forward.outer.kernel, "b2": layer.feed_forward.outer.bias}
+    kernels = {"W1": layer.feed_forward.inner.kernel, "b1": layer.feed_forward.inner.bias}
+    kernels |= {"W2": layer.feed_forward.outer.kernel, "b2": layer.feed_forward.outer.bias}
     for kind in ("self_attention", "cross_attention"):
         if attention := getattr(layer, kind, None):
-            found |= {f"{kind} Q": attention.query.kernel, f"{kind} KV": attention.key_value.kernel}
-            found[f"{kind} O"] = attention.output_projection.kernel
-    return {name: np.array(weight, np.float64) for name, weight in found.items()}
+            kernels[f"{kind} Q"] = attention.query.kernel
+            kernels[f"{kind} KV"] = attention.key_value.kernel
+            kernels[f"{kind} O"] = attention.output_projection.kernel
+    return {name: np.array(weight, np.float64) for name, weight in kernels.items()}
 
 
 @pytest.fixture(scope="module")
@@ -55,22 +56,22 @@ def tour():
 @pytest.fixture(scope="module")
 def printed(tour) -> dict[str, list[np.ndarray]]:
     """The numbers below each title, in their shape; a title may stand above several steps."""
-    found = {}
+    arrays = {}
     for paragraph in tour[0].split("\n\n"):
         first, *lines = paragraph.strip("\n").split("\n")
         if title := STEP.fullmatch(first):
             numbers = re.findall(r"-?\d+\.\d\d\b|-inf", "\n".join(lines))
             shape = () if title[3] == "one number" else tuple(map(int, title[3].split(" x ")))
             array = np.reshape(np.array(numbers, float), shape)
-            found.setdefault(title[1], []).append(array)
-    return found
+            arrays.setdefault(title[1], []).append(array)
+    return arrays
 
 
 def test_the_pictures_show_the_weights_that_are_printed(tour):
     pattern = r"\nsoftmax\(s\) = [^\n]*\n(.*?)\n\nThe same weights[^\n]*\n(.*?)\n\n"
-    found = re.findall(pattern, tour[0], re.DOTALL)
-    assert len(found) == 3  # encoder, decoder, cross-attention
-    for numbers, picture in found:
+    pictures = re.findall(pattern, tour[0], re.DOTALL)
+    assert len(pictures) == 3  # encoder, decoder, cross-attention
+    for numbers, picture in pictures:
         weights = map(float, re.findall(r"\d\.\d\d", numbers))
         squares = re.findall(r"([·░▒▓█])\1{3}", picture)
         assert squares == ["·░▒▓█"[round(4 * weight)] for weight in weights]
@@ -92,15 +93,15 @@ def attend(weights, kind, x, memory, allowed=True):
     """Return every step of equation 1 and section 3.2.2, by name."""
     w_q, w_o = weights[f"{kind} Q"], weights[f"{kind} O"]
     w_k, w_v = np.split(weights[f"{kind} KV"], 2, axis=-1)
-    found = {"w_q": heads(w_q), "w_k": heads(w_k), "w_v": heads(w_v), "w_o": w_o}
-    found |= {"q": heads(x @ w_q), "k": heads(memory @ w_k), "v": heads(memory @ w_v)}
-    found["scores"] = found["q"] @ found["k"].transpose(0, 2, 1)
-    found["scaled"] = found["scores"] / np.sqrt(2)
-    found["masked"] = np.where(allowed, found["scaled"], -np.inf)
-    found["weights"] = softmax(found["masked"])
-    found["head"] = found["weights"] @ found["v"]
-    found["concatenated"] = np.hstack([found["head"][0], found["head"][1]])
-    return found | {"output": found["concatenated"] @ w_o}
+    steps = {"w_q": heads(w_q), "w_k": heads(w_k), "w_v": heads(w_v), "w_o": w_o}
+    steps |= {"q": heads(x @ w_q), "k": heads(memory @ w_k), "v": heads(memory @ w_v)}
+    steps["scores"] = steps["q"] @ steps["k"].transpose(0, 2, 1)
+    steps["scaled"] = steps["scores"] / np.sqrt(2)
+    steps["masked"] = np.where(allowed, steps["scaled"], -np.inf)
+    steps["weights"] = softmax(steps["masked"])
+    steps["head"] = steps["weights"] @ steps["v"]
+    steps["concatenated"] = np.hstack([steps["head"][0], steps["head"][1]])
+    return steps | {"output": steps["concatenated"] @ w_o}
 
 
 def encoding():
@@ -207,8 +208,8 @@ def test_every_step_names_its_place_in_the_paper(tour):
 
 @pytest.mark.slow
 def test_the_weights_can_be_multiplied_by_hand(tour):
-    for part in (tour[2]["encoder"], tour[2]["decoder"], {"E": tour[2]["E"]}):
-        for name, weight in part.items():
+    for weights in (tour[2]["encoder"], tour[2]["decoder"], {"E": tour[2]["E"]}):
+        for name, weight in weights.items():
             np.testing.assert_allclose(weight, np.round(weight, 1), atol=1e-6, err_msg=name)
 
 
@@ -221,9 +222,9 @@ def test_the_notebook_is_the_script_and_what_it_prints(tour):
     """
     cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
     text = SCRIPT.read_text(encoding="utf-8")
-    parts = [part.partition("\n") for part in re.split(r"^# %%", text, flags=re.MULTILINE)[1:]]
+    marked = [lines.partition("\n") for lines in re.split(r"^# %%", text, flags=re.MULTILINE)[1:]]
     wanted = [
-        re.sub(r"^# ?", "", body, flags=re.MULTILINE) if kind else body for kind, _, body in parts
+        re.sub(r"^# ?", "", body, flags=re.MULTILINE) if kind else body for kind, _, body in marked
     ]
     assert ["".join(cell["source"]) for cell in cells] == [body.strip("\n") for body in wanted]
     outputs = [output for cell in cells for output in cell.get("outputs", [])]

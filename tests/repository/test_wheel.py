@@ -18,8 +18,8 @@ PIP = [sys.executable, "-m", "pip", "--python"]
 
 def run(*command, folder: Path) -> str:
     """Run a command that writes bytecode for the next one, whatever this process's settings are."""
-    others = {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE"}
-    environment = {name: value for name, value in os.environ.items() if name not in others}
+    removed = {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE"}
+    environment = {name: value for name, value in os.environ.items() if name not in removed}
     words = list(map(str, command))
     done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, f"{command}: {(done.stdout + done.stderr)[-2000:]}"
@@ -55,8 +55,8 @@ def wheel(tmp_path_factory) -> Path:
     build = ["-m", "build", "--outdir", output, source]
     run(sys.executable, *build, folder=source)
     run(sys.executable, "-m", "twine", "check", "--strict", *output.iterdir(), folder=output)
-    (found,) = output.glob("*.whl")
-    return found
+    (built,) = output.glob("*.whl")
+    return built
 
 
 @pytest.fixture(scope="module")
@@ -96,8 +96,8 @@ def test_the_wheel_has_every_file_of_the_package(wheel):
 
 @pytest.mark.nightly
 def test_the_source_archive_has_no_half_of_the_tests(wheel):
-    (found,) = wheel.parent.glob("*.tar.gz")
-    with tarfile.open(found) as archive:
+    (sdist,) = wheel.parent.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
         folders = {name.split("/")[1] for name in archive.getnames() if "/" in name}
     assert "tfformer" in folders
     assert "tests" not in folders

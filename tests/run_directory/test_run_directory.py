@@ -45,7 +45,7 @@ def vocabulary() -> Tokenizer:
 
 
 @pytest.fixture(scope="module")
-def whole(vocabulary, tmp_path_factory) -> Path:
+def saved_run(vocabulary, tmp_path_factory) -> Path:
     """A run with weights only. Tests must not change it."""
     path = tmp_path_factory.mktemp("runs") / "whole"
     run = Run.create(path, Config.from_dict(RECIPE), Tokenizers(vocabulary, vocabulary))
@@ -54,8 +54,8 @@ def whole(vocabulary, tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def copy(whole, tmp_path) -> Path:
-    return Path(shutil.copytree(whole, tmp_path / "run"))
+def copy(saved_run, tmp_path) -> Path:
+    return Path(shutil.copytree(saved_run, tmp_path / "run"))
 
 
 def edit(run: Path, section: str, **changes) -> None:
@@ -93,9 +93,9 @@ def unseal(file: Path) -> None:
 @pytest.mark.parametrize("architecture", MODEL_KINDS)
 @pytest.mark.parametrize("tie", ["none", "output", "all"])
 def test_the_formula_counts_the_parameters_that_keras_counts(vocabulary, architecture, tie):
-    other = Tokenizer.train(LINES, 28)
+    target_vocabulary = Tokenizer.train(LINES, 28)
     shared = tie == "all" or architecture == "decoder"
-    sides = Tokenizers(vocabulary, vocabulary if shared else other)
+    tokenizers = Tokenizers(vocabulary, vocabulary if shared else target_vocabulary)
     settings = Config.from_dict(RECIPE).model
     for norm, output_bias, use_bias in (("pre", True, False), ("post", False, True)):
         model = settings.replace(
@@ -106,8 +106,8 @@ def test_the_formula_counts_the_parameters_that_keras_counts(vocabulary, archite
             dialect={"output_bias": output_bias},
             use_bias=use_bias,
         )
-        expected = new_model(model, sides).count_params()
-        assert MODEL_KINDS[architecture].parameters(model, sides) == expected
+        expected = new_model(model, tokenizers).count_params()
+        assert MODEL_KINDS[architecture].parameters(model, tokenizers) == expected
 
 
 def test_every_flipped_bit_of_the_weights_is_refused_before_they_are_parsed(copy, monkeypatch):
@@ -115,10 +115,10 @@ def test_every_flipped_bit_of_the_weights_is_refused_before_they_are_parsed(copy
     draw, run = random.Random(1), Run.open(copy)
     content = run.weights.read_bytes()
     monkeypatch.setattr(h5py, "File", lambda *_: pytest.fail("the damaged file was parsed"))
-    places = [draw.randrange(len(content)) for _ in range(40)]
-    for place in (*places, *range(len(content) - 150, len(content))):
+    offsets = [draw.randrange(len(content)) for _ in range(40)]
+    for offset in (*offsets, *range(len(content) - 150, len(content))):
         damaged = bytearray(content)
-        damaged[place] ^= 1 << draw.randrange(8)
+        damaged[offset] ^= 1 << draw.randrange(8)
         run.weights.write_bytes(damaged)
         with pytest.raises(ValueError, match=r"its digest (does not match|is missing)"):
             run.check_weights()
@@ -158,8 +158,8 @@ def test_a_recipe_that_has_lost_its_digest_is_refused(copy):
 
 
 def test_the_models_digest_depends_on_each_vocabulary(vocabulary, tmp_path):
-    other, config = Tokenizer.train(LINES, 29, "bpe"), Config.from_dict(RECIPE)
-    pairs = ((vocabulary, vocabulary), (vocabulary, other), (other, vocabulary))
+    bpe, config = Tokenizer.train(LINES, 29, "bpe"), Config.from_dict(RECIPE)
+    pairs = ((vocabulary, vocabulary), (vocabulary, bpe), (bpe, vocabulary))
     assert len({Run.new(tmp_path, config, Tokenizers(*pair)).model_digest for pair in pairs}) == 3
 
 
@@ -341,15 +341,15 @@ def test_tensorboards_folder_is_no_link(copy, tmp_path):
     assert os.listdir(tmp_path / "outside") == []
 
 
-@pytest.mark.parametrize(("place", "value"), [(10, 9), (8, 1)], ids=["method", "encrypted"])
-def test_a_state_that_zipfile_cannot_unpack_is_damaged(copy, place, value):
+@pytest.mark.parametrize(("offset", "value"), [(10, 9), (8, 1)], ids=["method", "encrypted"])
+def test_a_state_that_zipfile_cannot_unpack_is_damaged(copy, offset, value):
     """One byte of the directory's first entry, as after a flipped bit."""
     run = Run.open(copy)
     np.savez(run.resume_state, history=np.array(['{"epoch": 1}']))
     assert run.history() == [{"epoch": 1}]
     content = bytearray(run.resume_state.read_bytes())
     entry = content.index(b"PK\1\2")
-    content[entry + place] = value
+    content[entry + offset] = value
     run.resume_state.write_bytes(content)
     with pytest.raises(ValueError, match=r"resume\.npz is damaged"):
         run.history()

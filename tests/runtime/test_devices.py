@@ -13,8 +13,8 @@ def with_gpus(monkeypatch):
     """Make TensorFlow list GPUs with these names."""
 
     def see(*names):
-        found = [SimpleNamespace(name=name) for name in names]
-        monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: found)
+        gpus = [SimpleNamespace(name=name) for name in names]
+        monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: gpus)
         details = tf.config.experimental
         monkeypatch.setattr(details, "get_device_details", lambda gpu: {"device_name": gpu.name})
 

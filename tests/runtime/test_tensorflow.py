@@ -25,12 +25,12 @@ import matplotlib.pyplot
 @pytest.mark.slow
 def test_the_import_is_silent_and_what_it_leaves_out_can_be_imported_afterwards():
     environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"}
-    found = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True
     )
-    assert found.returncode == 0, found.stderr
-    assert found.stdout.split() == ["True"] * 4
-    assert found.stderr == ""
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["True"] * 4
+    assert done.stderr == ""
 
 
 def test_a_module_is_missing_for_a_while_unless_it_is_imported(tmp_path, monkeypatch):

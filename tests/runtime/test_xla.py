@@ -30,9 +30,9 @@ def flags():
 
 
 def test_the_flags_are_set_once_and_the_folder_is_private():
-    found = flags()
-    assert found == (TRITON, f"--tf_xla_persistent_cache_directory={xla.cache_folder()}")
-    assert flags() == found
+    set_flags = flags()
+    assert set_flags == (TRITON, f"--tf_xla_persistent_cache_directory={xla.cache_folder()}")
+    assert flags() == set_flags
     assert xla.cache_folder().stat().st_mode & 0o777 == 0o700
 
 
@@ -81,12 +81,12 @@ print(float(triple(tf.ones([4]))[0]), tf.function.__module__)
 @pytest.mark.nightly
 def test_a_second_process_compiles_nothing(machine, monkeypatch):
     """XLA would overwrite the stored program if it compiled the program again."""
-    found = []
+    compiled = []
     for _ in range(2):
         answer = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
         assert answer.returncode == 0, answer.stderr
         assert answer.stdout.startswith("0.25 ")
         programs = sorted((machine / "caches").rglob("xla_compile_cache__*"))
-        found.append([(path.name, path.stat().st_mtime_ns) for path in programs])
-    assert len(found[0]) == 1
-    assert found[1] == found[0]
+        compiled.append([(path.name, path.stat().st_mtime_ns) for path in programs])
+    assert len(compiled[0]) == 1
+    assert compiled[1] == compiled[0]

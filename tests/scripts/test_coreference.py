@@ -52,8 +52,8 @@ def test_noun_influence_hides_a_noun_phrase_in_both_languages(translator):
     ]
     seen = log_odds(translator, decisions, [Hidden()] * 2)
     right = seen - log_odds(translator, decisions, [katze, hund])
-    other = seen - log_odds(translator, decisions, [hund, katze])
-    expected = (right.mean(), other.mean(), *map(float, right > other))
+    wrong = seen - log_odds(translator, decisions, [hund, katze])
+    expected = (right.mean(), wrong.mean(), *map(float, right > wrong))
     assert measured == pytest.approx(expected, abs=1e-6)
 
 

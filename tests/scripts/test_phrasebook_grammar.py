@@ -79,7 +79,7 @@ def test_combinations_of_words_are_held_out(corpus):
 
 def test_a_chosen_combination_is_in_no_other_split(corpus):
     drawn = {(pair.combination, split) for split in SPLITS for pair in corpus[split]}
-    assert {found for found in drawn if found[0] in CHOSEN} <= CHOSEN.items()
+    assert {combination for combination in drawn if combination[0] in CHOSEN} <= CHOSEN.items()
 
 
 def test_every_word_of_valid_and_test_is_in_train(corpus):

@@ -58,12 +58,12 @@ def test_a_file_that_may_never_end_is_refused(export, capsys, name):
 def test_a_damaged_file_is_refused_by_its_digest(export, capsys, name, damage):
     path = export / name
     content = path.read_bytes()
-    half = len(content) // 2
+    middle = len(content) // 2
     if damage == "gone":
         path.unlink()
     else:
-        flipped = content[:half] + bytes([content[half] ^ 1]) + content[half + 1 :]
-        path.write_bytes({"shorter": content[:half], "one bit": flipped, "empty": b""}[damage])
+        flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+        path.write_bytes({"shorter": content[:middle], "one bit": flipped, "empty": b""}[damage])
     line = refused(capsys, export)
     assert f"{path} " in line
     assert "copy the whole exported folder again" in line

@@ -29,8 +29,8 @@ def ask(
         body, kind = urlencode(content).encode(), "application/x-www-form-urlencoded"
     elif isinstance(content, bytes):
         body = content
-    found = answer_to(server, method, path, body, {"Content-Type": kind} | headers)
-    return found.status, json.loads(found.text)
+    answer = answer_to(server, method, path, body, {"Content-Type": kind} | headers)
+    return answer.status, json.loads(answer.text)
 
 
 # The clients of others
@@ -41,9 +41,9 @@ def test_libretranslatepy_is_answered(server):
     assert client.translate(TEXT, "en", "de") == CAPITALS
     assert client.translate("A dog.", "auto", "de") == "A DOG."
     assert client.languages() == [{"code": "en", "name": "English", "targets": ["de"]}]
-    best, other = client.detect("The animal did not cross the street.")
-    assert (best["language"], other["language"]) == ("en", "de")
-    assert best["confidence"] > 90 > 10 > other["confidence"]
+    best, second = client.detect("The animal did not cross the street.")
+    assert (best["language"], second["language"]) == ("en", "de")
+    assert best["confidence"] > 90 > 10 > second["confidence"]
     with pytest.raises(HTTPError, match="400"):
         client.translate("A dog.", "fr", "de")
 
@@ -61,7 +61,7 @@ def test_deepls_client_is_answered(server):
     assert (result.text, result.detected_source_lang) == (CAPITALS, "EN")
     assert result.billed_characters == len(TEXT)
     many = client.translate_text(["A dog.", "A cat."], source_lang="EN", target_lang="DE")
-    assert [one.text for one in many] == ["A DOG.", "A CAT."]
+    assert [translation.text for translation in many] == ["A DOG.", "A CAT."]
     assert [language.code for language in client.get_source_languages()] == ["EN"]
     assert [language.name for language in client.get_target_languages()] == ["German"]
     before = client.get_usage().character.count
@@ -149,14 +149,14 @@ def test_a_list_is_answered_with_lists(server):
     assert status == 200
     assert answer["translatedText"] == ["A DOG.", ""]
     assert answer["alternatives"] == [["so a dog."], []]
-    assert [one["language"] for one in answer["detectedLanguage"]] == ["en", "en"]
+    assert [language["language"] for language in answer["detectedLanguage"]] == ["en", "en"]
     assert ask(server, "POST", "/translate", body | {"q": []}) == (200, {"translatedText": []})
 
 
 def test_forms_and_the_query_are_read(server):
     pairs = [("text", "A dog."), ("text", "Ж."), ("target_lang", "de")]
     status, answer = ask(server, "POST", "/v2/translate", pairs)
-    assert (status, [one["text"] for one in answer["translations"]]) == (200, ["A DOG.", "Ж."])
+    assert (status, [t["text"] for t in answer["translations"]]) == (200, ["A DOG.", "Ж."])
     query = urlencode({"q": "A dog.", "source": "en", "target": "de"})
     assert ask(server, "POST", f"/translate?{query}") == (200, {"translatedText": "A DOG."})
 
@@ -261,7 +261,7 @@ def test_deepl_takes_a_form_in_parts(server):
     body = in_parts(("text", "A dog."), ("text", "A cat."), ("target_lang", "DE"))
     status, answer = ask(server, "POST", "/v2/translate", body, **PARTS)
     assert status == 200
-    assert [one["text"] for one in answer["translations"]] == ["A DOG.", "A CAT."]
+    assert [translation["text"] for translation in answer["translations"]] == ["A DOG.", "A CAT."]
 
 
 @pytest.mark.parametrize(

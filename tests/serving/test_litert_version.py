@@ -29,7 +29,7 @@ def greedy(static_litert):
 
 
 def texts(sentences) -> dict[str, np.ndarray]:
-    return {"text": np.array([one.encode() for one in sentences], object)}
+    return {"text": np.array([sentence.encode() for sentence in sentences], object)}
 
 
 @pytest.mark.filterwarnings("ignore:.*tokens:UserWarning")
@@ -40,32 +40,34 @@ def test_the_translations_are_the_translators_own(version, translator):
     ):
         assert row == (best.text.encode(), pytest.approx(best.score, abs=1e-3))
     beam = version.run("translate_beam", texts(SENTENCES))
-    for found, scores, own in zip(*beam.values(), translator.n_best(SENTENCES, 3), strict=True):
-        assert [text.decode() for text in found[: len(own)]] == [one.text for one in own]
-        assert scores[: len(own)] == pytest.approx([one.score for one in own], abs=1e-3)
+    n_best = translator.n_best(SENTENCES, 3)
+    for served, scores, expected in zip(*beam.values(), n_best, strict=True):
+        expected_texts, expected_scores = zip(*expected, strict=True)
+        assert tuple(text.decode() for text in served[: len(expected)]) == expected_texts
+        assert scores[: len(expected)] == pytest.approx(expected_scores, abs=1e-3)
 
 
 def test_text_of_any_kind_is_answered(version):
     hostile = [b"The \xff dog \xcc", b"\x00", b"x" * 1_000_000, "漢".encode() * 200_000, b""]
-    found = version.run("serving_default", {"text": np.array(hostile, object)})
-    assert [isinstance(text, bytes) for text in found["translation"]] == [True] * 5
-    assert (found["translation"][-1], found["score"][-1]) == (b"", 0.0)
+    outputs = version.run("serving_default", {"text": np.array(hostile, object)})
+    assert [isinstance(text, bytes) for text in outputs["translation"]] == [True] * 5
+    assert (outputs["translation"][-1], outputs["score"][-1]) == (b"", 0.0)
 
 
 def test_without_a_beam_search_the_beam_is_one_wide(greedy):
     version = ServedModel("m", greedy).newest
-    one = version.run("serving_default", texts(SENTENCES[:3]))
+    best = version.run("serving_default", texts(SENTENCES[:3]))
     beam = version.run("translate_beam", texts(SENTENCES[:3]))
-    assert beam["translations"].tolist() == [[text] for text in one["translation"]]
-    assert beam["scores"].tolist() == [[score] for score in one["score"]]
+    assert beam["translations"].tolist() == [[text] for text in best["translation"]]
+    assert beam["scores"].tolist() == [[score] for score in best["score"]]
 
 
 def test_models_of_two_kinds_are_behind_one_server(greedy, translator, tmp_path):
     save_scripted_model(tmp_path / "1", "v1")
     models = ServedModels([ServedModel("en-de", greedy), ServedModel("de-en", tmp_path / "1")])
     sentence = SENTENCES[0]
-    own = translator.n_best([sentence], 1)[0][0]
-    there = {"q": sentence, "source": "en", "target": "de", "alternatives": 2}
+    best = translator.n_best([sentence], 1)[0][0]
+    request = {"q": sentence, "source": "en", "target": "de", "alternatives": 2}
     back = {"q": "Der Hund", "source": "de", "target": "en"}
     deepl = {"text": [sentence], "source_lang": "EN", "target_lang": "DE"}
 
@@ -75,18 +77,18 @@ def test_models_of_two_kinds_are_behind_one_server(greedy, translator, tmp_path)
             async def answer(path, body):
                 return await (await client.post(path, json=body)).json()
 
-            assert await answer("/translate", there) == {
-                "translatedText": own.text,
+            assert await answer("/translate", request) == {
+                "translatedText": best.text,
                 "alternatives": [],
             }
             assert await answer("/translate", back) == {"translatedText": "DER HUND"}
-            assert (await answer("/v2/translate", deepl))["translations"][0]["text"] == own.text
-            found = await answer("/v1/models/en-de:predict", {"instances": [sentence]})
-            score = pytest.approx(own.score, abs=1e-3)
-            assert found == {"predictions": [{"translation": own.text, "score": score}]}
-            stream = await (await client.post("/translate/stream", data=there)).text()
-            assert f'"translation": "{own.text}"' in stream
-            align = {"q": sentence, "translation": own.text, "model": "en-de"}
+            assert (await answer("/v2/translate", deepl))["translations"][0]["text"] == best.text
+            predicted = await answer("/v1/models/en-de:predict", {"instances": [sentence]})
+            score = pytest.approx(best.score, abs=1e-3)
+            assert predicted == {"predictions": [{"translation": best.text, "score": score}]}
+            stream = await (await client.post("/translate/stream", data=request)).text()
+            assert f'"translation": "{best.text}"' in stream
+            align = {"q": sentence, "translation": best.text, "model": "en-de"}
             assert await answer("/align", align) == {"links": []}
             described = await (await client.get("/v1/models/en-de/metadata")).json()
             signatures = described["metadata"]["signature_def"]["signature_def"]

@@ -77,8 +77,8 @@ def test_a_post_of_another_sites_page_is_refused(server, headers):
 
 def test_the_own_page_a_program_and_a_link_are_answered(server):
     host = urlsplit(server.rest).netloc
-    own = {"Origin": f"http://{host}", "Sec_Fetch_Site": "same-origin"}
-    assert answer_to(server, "POST", "/v1/models/echo:predict", **own).status == 200
+    headers = {"Origin": f"http://{host}", "Sec_Fetch_Site": "same-origin"}
+    assert answer_to(server, "POST", "/v1/models/echo:predict", **headers).status == 200
     assert answer_to(server, "POST", "/v1/models/echo:predict").status == 200
     link = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}
     assert answer_to(server, "GET", "/", **link).status == 200

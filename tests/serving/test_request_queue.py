@@ -134,13 +134,13 @@ def test_one_that_fails_takes_no_other_with_it():
         return {"found": inputs["text"]}
 
     version = scripted(run)
-    good, bad, other = asyncio.run(
+    good, bad, third = asyncio.run(
         gather(*((version, "a", strings(text)) for text in ("good", "bad", "other")))
     )
     assert isinstance(bad, RequestError)
     assert (str(bad), bad.status) == ("bad text", 400)
     assert good["found"][0] == b"good"
-    assert other["found"][0] == b"other"
+    assert third["found"][0] == b"other"
 
 
 def test_an_error_that_a_future_refuses_does_not_end_the_queue():

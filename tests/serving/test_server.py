@@ -34,17 +34,17 @@ JSON = {"Content-Type": "application/json"}
 
 def predictions(server, sentences: list[str], with_beam: bool) -> list[tuple[str, float]]:
     """Return the best translation of each sentence and its score, by TensorFlow Serving's API."""
-    found = []
+    rows = []
     for start in range(0, len(sentences), 7):
         body = {"instances": sentences[start : start + 7]}
         if with_beam:
             body["signature_name"] = "translate_beam"
         status, answer = ask(server, "echo:predict", body)
         assert status == 200, answer
-        found += answer["predictions"]
+        rows += answer["predictions"]
     if with_beam:
-        return [(row["translations"][0], row["scores"][0]) for row in found]
-    return [(row["translation"], row["score"]) for row in found]
+        return [(row["translations"][0], row["scores"][0]) for row in rows]
+    return [(row["translation"], row["score"]) for row in rows]
 
 
 @pytest.mark.slow
@@ -52,9 +52,9 @@ def test_a_served_run_gives_the_translators_own(tiny_run, translator):
     with served(f"echo={tiny_run}") as server:
         for beam in (1, translator.decoding.beam_size):
             expected = [best for best, *_ in translator.n_best(SENTENCES, beam)]
-            found = predictions(server, SENTENCES, with_beam=beam > 1)
-            assert [text for text, _ in found] == [best.text for best in expected]
-            scores = [score for _, score in found]
+            rows = predictions(server, SENTENCES, with_beam=beam > 1)
+            assert [text for text, _ in rows] == [best.text for best in expected]
+            scores = [score for _, score in rows]
             assert scores == pytest.approx([best.score for best in expected], abs=1e-3)
         pair = {"q": SENTENCES[0], "translation": expected[0].text, "model": "echo"}
         links = nearest_targets(translator, [pair["q"]], [pair["translation"]])[0]
@@ -97,7 +97,7 @@ def test_every_signature_is_answered(server):
 
 
 @pytest.mark.parametrize(
-    ("place", "name"),
+    ("path", "name"),
     [
         ("", "v10"),
         ("/versions/9", "v9"),
@@ -106,12 +106,10 @@ def test_every_signature_is_answered(server):
         ("/labels/canary", "v10"),
     ],
 )
-def test_versions_and_labels_choose_who_answers(server, place, name):
-    answer = ask(server, f"echo{place}:predict", {"instances": ["a"]})[1]
+def test_versions_and_labels_choose_who_answers(server, path, name):
+    answer = ask(server, f"echo{path}:predict", {"instances": ["a"]})[1]
     assert answer["predictions"][0]["translation"] == f"{name}: a"
-    assert ask(server, f"echo{place}/metadata")[1]["model_spec"]["version"] == name.removeprefix(
-        "v"
-    )
+    assert ask(server, f"echo{path}/metadata")[1]["model_spec"]["version"] == name.removeprefix("v")
 
 
 def test_status_and_metadata_have_tensorflow_servings_form(server):
@@ -216,8 +214,8 @@ def test_a_bad_request_is_answered_with_its_reason(server, name):
     ],
 )
 def test_a_bad_path_is_answered_with_its_reason(server, path, status, message):
-    found, answer = ask(server, path, {"instances": ["a"]})
-    assert found == status
+    answered_status, answer = ask(server, path, {"instances": ["a"]})
+    assert answered_status == status
     assert message in answer["error"]
 
 
@@ -232,8 +230,8 @@ def test_an_input_of_numbers_with_a_point_is_refused():
 
 def test_a_number_that_is_not_finite_is_tensorflow_servings():
     outputs = {"score": np.array([np.nan, np.inf, 0.1], np.float32)}
-    found = json.dumps(tf_serving.answer({"inputs": []}, outputs))
-    assert found == '{"outputs": [NaN, Infinity, 0.1]}'
+    body = json.dumps(tf_serving.answer({"inputs": []}, outputs))
+    assert body == '{"outputs": [NaN, Infinity, 0.1]}'
 
 
 def test_nobody_can_connect_before_the_models_are_there():
@@ -330,8 +328,8 @@ def test_serve_refuses_what_it_cannot_serve(tmp_path, capsys, monkeypatch):
     assert "must have 1 to 255 characters, without slashes" in refused(capsys, f"a:b={tmp_path}")
     same = [f"same={tmp_path}"] * 2
     assert "two models have the name 'same'; rename one of them" in refused(capsys, *same)
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
         message = f"--port {port} on 127.0.0.1: Address already in use; choose another"
         assert message in refused(capsys, tmp_path, "--port", port)
     (tmp_path / "1").mkdir()

@@ -34,17 +34,17 @@ def test_a_stream_gives_the_text_back_in_pieces():
         async with client.post("/translate/stream", json=body) as response:
             return response.headers, events(await response.text())
 
-    headers, found = with_client(scenario, backwards("en-de", asked))
+    headers, received = with_client(scenario, backwards("en-de", asked))
     assert headers["Content-Type"].startswith("text/event-stream")
-    assert [name for name, _ in found] == ["piece"] * (len(found) - 1) + ["end"]
-    pieces = [data for name, data in found if name == "piece"]
+    assert [name for name, _ in received] == ["piece"] * (len(received) - 1) + ["end"]
+    pieces = [data for name, data in received if name == "piece"]
     assert "".join(piece["source"] for piece in pieces) == TEXT
-    whole = [piece for piece in pieces if piece["source"] != LONG]
-    for piece in whole:
+    undivided = [piece for piece in pieces if piece["source"] != LONG]
+    for piece in undivided:
         source = piece["source"]
         assert piece["translation"] == (source[::-1] if piece["is_sentence"] else source)
         assert piece["others"] == ([source] if piece["is_sentence"] else [])
-    assert len(whole) == len(pieces) - 1
+    assert len(undivided) == len(pieces) - 1
     assert all(len(sentence.split()) <= 7 for sentence in asked)
 
 
@@ -58,26 +58,26 @@ def test_a_stream_may_name_its_model_and_refuses_what_it_cannot():
                 statuses.append((response.status, (await response.json())["error"]))
         return named, statuses
 
-    named, [no_target, unknown, other] = with_client(scenario, backwards("mine", []))
+    named, [no_target, unknown, unknown_model] = with_client(scenario, backwards("mine", []))
     assert named == ".A"
     assert no_target == (400, "the field target is missing")
     assert unknown[0] == 400
     assert "no model states its languages; serve it as en-de=MODEL" in unknown[1]
-    assert other == (404, "there is no model 'other'; this server has 'mine'")
+    assert unknown_model == (404, "there is no model 'other'; this server has 'mine'")
 
 
 def test_a_stream_refuses_markup_by_name():
     async def scenario(client):
         body = {"q": "The <b>dog</b>.", "target": "de", "format": "html"}
         async with client.post("/translate/stream", json=body) as response:
-            found = response.status, await response.json()
+            refusal = response.status, await response.json()
         async with client.post("/translate/stream", json=body | {"format": "text"}) as response:
-            return found, response.status
+            return refusal, response.status
 
     asked = []
     message = "the field format must be 'text'; it is 'html'"
-    found, status = with_client(scenario, backwards("en-de", asked))
-    assert found == (400, {"error": message})
+    refusal, status = with_client(scenario, backwards("en-de", asked))
+    assert refusal == (400, {"error": message})
     assert status == 200
 
 
@@ -99,8 +99,8 @@ def test_the_work_for_a_column_of_numbers_grows_with_its_lines(monkeypatch):
         async with client.post("/translate/stream", json=body) as response:
             return events(await response.text())
 
-    found = with_client(scenario, backwards("en-de", []))
-    assert [data["source"] for _, data in found[:-1]] == [line.text for line in lines]
+    received = with_client(scenario, backwards("en-de", []))
+    assert [data["source"] for _, data in received[:-1]] == [line.text for line in lines]
     assert len(reads) <= 3 * len(lines)
 
 
@@ -213,27 +213,27 @@ def test_the_texts_of_one_request_run_together(api):
     if api == "deepl":
         body = {"text": texts, "source_lang": "EN", "target_lang": "DE"}
         [(_, answer)] = posted([model], ("/v2/translate", body))
-        found = [one["text"] for one in answer["translations"]]
+        translations = [row["text"] for row in answer["translations"]]
     else:
         body = {"q": texts, "source": "en", "target": "de"}
         [(_, answer)] = posted([model], ("/translate", body))
-        found = answer["translatedText"]
-    assert found == [text[::-1] for text in texts]
+        translations = answer["translatedText"]
+    assert translations == [text[::-1] for text in texts]
     assert sum(sizes) == len(texts)
     assert len(sizes) < len(texts) / 2
 
 
 def test_a_request_of_too_many_texts_is_refused():
     body = {"q": ["A."] * 1_001, "source": "en", "target": "de"}
-    [found] = posted([backwards("en-de", [])], ("/translate", body))
-    assert found == (400, {"error": "q must be up to 1000 texts; it is 1001"})
+    [refusal] = posted([backwards("en-de", [])], ("/translate", body))
+    assert refusal == (400, {"error": "q must be up to 1000 texts; it is 1001"})
 
 
 def test_wordings_that_differ_in_capitals_alone_are_left_out():
     model = backwards("en-de", [])
     texts = ["In Maßen.", "IN Maßen.", "In Massen.", "in maßen."]  # no ß is ss
-    found = np.array([[text.encode() for text in texts]], object)
-    model.newest.run = lambda *_: {"translations": found, "scores": np.zeros(found.shape)}
+    wordings = np.array([[text.encode() for text in texts]], object)
+    model.newest.run = lambda *_: {"translations": wordings, "scores": np.zeros(wordings.shape)}
     body = {"q": "A dog.", "source": "en", "target": "de", "alternatives": 3}
     [(_, answer)] = posted([model], ("/translate", body))
     assert answer == {"translatedText": "In Maßen.", "alternatives": ["In Massen."]}
@@ -281,11 +281,11 @@ def test_words_that_belong_together_are_told():
         pair | {"model": "other"},
     ]
     models = [backwards("mine", [], backwards_links), backwards("en-de", [])]
-    found = posted(models, *(("/align", body) for body in asked))
-    known, of_export, too_long, half, unknown = found
+    answers = posted(models, *(("/align", body) for body in asked))
+    known, of_export, too_long, incomplete, unknown = answers
     assert known == (200, {"links": [[0, 1], [1, 0]]})
     assert of_export == too_long == (200, {"links": []})
-    assert half == (400, {"error": "the field translation is missing"})
+    assert incomplete == (400, {"error": "the field translation is missing"})
     assert unknown[0] == 404
 
 
@@ -352,8 +352,8 @@ def test_many_texts_at_once_keep_their_order():
 def test_the_cache_answers_what_was_asked_before():
     asked, text = [], {"q": "A dog. A cat.", "source": "en"}
     requests = [("/translate", text | {"target": target}) for target in ("de", "de", "fr")]
-    found = posted([backwards("en-de", asked), backwards("en-fr", asked)], *requests)
-    assert {status for status, _ in found} == {200}
+    answers = posted([backwards("en-de", asked), backwards("en-fr", asked)], *requests)
+    assert {status for status, _ in answers} == {200}
     assert asked == ["A dog.", "A cat."] * 2  # once for each model
 
 
@@ -377,20 +377,20 @@ def test_keys_are_asked_for_where_there_are_some(tmp_path):
             async with client.post(path, json=body, headers=headers) as response:
                 return response.status
 
-        one = {"q": "A.", "source": "en", "target": "de"}
+        fields = {"q": "A.", "source": "en", "target": "de"}
         deepl = {"text": ["A."], "target_lang": "DE"}
         refused = [
-            await status("/translate", one),
-            await status("/translate", one | {"api_key": "guess"}),
-            await status("/translate/stream", one),
+            await status("/translate", fields),
+            await status("/translate", fields | {"api_key": "guess"}),
+            await status("/translate/stream", fields),
             await status("/v2/translate", deepl, Authorization="DeepL-Auth-Key guess"),
             await status("/v2/translate", deepl, Authorization="DeepL-Auth-Key"),
             await status("/v2/translate", deepl, Authorization="Basic second"),
             await status("/v1/models/en-de:predict", {"instances": ["A."]}),
         ]
         allowed = [
-            await status("/translate", one | {"api_key": "first"}),
-            await status("/translate/stream", one, Authorization="Bearer second"),
+            await status("/translate", fields | {"api_key": "first"}),
+            await status("/translate/stream", fields, Authorization="Bearer second"),
             await status("/v2/translate", deepl, Authorization="DeepL-Auth-Key second"),
             await status("/v2/translate", deepl, Authorization="deepl-auth-key  first"),
             await status("/v2/translate", deepl, Authorization="BEARER second"),
@@ -400,8 +400,8 @@ def test_keys_are_asked_for_where_there_are_some(tmp_path):
 
     (tmp_path / "keys").write_text("first\nsecond\n")
     model = backwards("en-de", [])
-    found = with_client(scenario, model, keys=read_keys(tmp_path / "keys"))
-    assert found == ([403] * 7, [200] * 5, True)
+    statuses = with_client(scenario, model, keys=read_keys(tmp_path / "keys"))
+    assert statuses == ([403] * 7, [200] * 5, True)
     (tmp_path / "none").write_text("\n")
     with pytest.raises(ValueError, match="contains no key; write one key per line"):
         read_keys(tmp_path / "none")

@@ -19,21 +19,21 @@ from tfformer.serving.served_models import ServedModel, ServedModels
 
 def test_the_server_says_that_it_is_well():
     async def scenario():
-        found = {}
+        answers = {}
         async with client_of(application(ServedModels([scripted("a", Scripted())]))) as client:
             for path in ("/healthz", "/readyz", "/health", "/metrics"):
                 async with client.get(path) as answer:
-                    found[path] = answer.status, await answer.json()
-        return found
+                    answers[path] = answer.status, await answer.json()
+        return answers
 
-    found = asyncio.run(scenario())
-    assert found.pop("/metrics")[0] == 404
-    assert set(map(str, found.values())) == {str((200, {"status": "ok"}))}
+    answers = asyncio.run(scenario())
+    assert answers.pop("/metrics")[0] == 404
+    assert set(map(str, answers.values())) == {str((200, {"status": "ok"}))}
 
 
-def listens(place: str) -> bool:
+def listens(address: str) -> bool:
     try:
-        with closing(http.client.HTTPConnection(place, timeout=5)) as connection:
+        with closing(http.client.HTTPConnection(address, timeout=5)) as connection:
             connection.connect()
     except ConnectionRefusedError:
         return False
@@ -49,8 +49,8 @@ def read(address: str) -> str:
 def test_two_models_answer_until_the_last_request_is_done(tmp_path):
     for name in ("one", "two"):
         save_scripted_model(tmp_path / name / "1", name)
-    places = [f"en-de={tmp_path / 'one'}", f"de-en={tmp_path / 'two'}"]
-    server = start_server(*places)
+    exports = [f"en-de={tmp_path / 'one'}", f"de-en={tmp_path / 'two'}"]
+    server = start_server(*exports)
     for model, name in (("en-de", "one"), ("de-en", "two")):
         answer = ask(server, f"{model}:predict", {"instances": ["a"]})[1]
         assert answer["predictions"][0]["translation"] == f"{name}: a"
@@ -59,8 +59,8 @@ def test_two_models_answer_until_the_last_request_is_done(tmp_path):
     assert "no model 'one'; this server has 'en-de', 'de-en'" in answer["error"]
     assert json.loads(read(f"{server.rest}/readyz")) == {"status": "ok"}
 
-    place = urlsplit(server.rest).netloc
-    with closing(http.client.HTTPConnection(place, timeout=60)) as under_way:
+    address = urlsplit(server.rest).netloc
+    with closing(http.client.HTTPConnection(address, timeout=60)) as under_way:
         body = json.dumps({"instances": ["late"]}).encode()
         under_way.putrequest("POST", "/v1/models/en-de:predict")
         under_way.putheader("Content-Length", str(len(body)))
@@ -69,7 +69,7 @@ def test_two_models_answer_until_the_last_request_is_done(tmp_path):
         assert under_way.sock.recv(1_000).startswith(b"HTTP/1.1 100")
         under_way.send(body[:5])
         server.process.terminate()
-        until(lambda: not listens(place))
+        until(lambda: not listens(address))
         under_way.send(body[5:])
         answer = json.loads(under_way.getresponse().read())
         assert answer["predictions"][0]["translation"] == "one: late"
@@ -85,15 +85,15 @@ def test_a_new_version_takes_over_without_a_lost_request(tmp_path, capsys):
         save_scripted_model(ready / number, f"v{number}")
     model = ServedModel("en-de", versions)
     first = weakref.ref(model.newest)
-    found = []
+    served = []
 
     async def scenario():
         async with client_of(application(ServedModels([model]))) as client:
 
             async def ask_one():
-                body = deepl(f"Sentence {len(found)}.")
+                body = deepl(f"Sentence {len(served)}.")
                 async with client.post("/v2/translate", json=body) as answer:
-                    found.append((answer.status, (await answer.json())["translations"][0]["text"]))
+                    served.append((answer.status, (await answer.json())["translations"][0]["text"]))
 
             async def ask_until(changed):
                 while not changed.done():
@@ -108,8 +108,8 @@ def test_a_new_version_takes_over_without_a_lost_request(tmp_path, capsys):
             await ask_until(asyncio.create_task(asyncio.to_thread(model.reload)))
 
     asyncio.run(scenario())
-    assert {status for status, _ in found} == {200}
-    assert [text.partition(":")[0] for _, text in found][-1] == "v3"
+    assert {status for status, _ in served} == {200}
+    assert [text.partition(":")[0] for _, text in served][-1] == "v3"
     assert model.versions.keys() == {2, 3}
     assert "manifest.json" in capsys.readouterr().err
     gc.collect()

@@ -7,11 +7,11 @@ import pytest
 from tfformer.storage.artifact_folders import exported_version, is_run, run_folder
 
 
-def folder_of(place: Path, *names: str) -> Path:
+def folder_of(folder: Path, *names: str) -> Path:
     for name in names:
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        (place / name).write_text("{}")
-    return place
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("{}")
+    return folder
 
 
 def test_an_exported_version_with_a_config_is_no_run(tmp_path):

@@ -72,7 +72,7 @@ def test_only_changes_are_sent_and_fetched(bucket, object_store):
         object_store.look = lambda method, path: seen.append((method, path))
         first.push()
         second.pull()
-    files = [one for one in seen if one[1][-2:] in ("/a", "/b") and one[0] in ("PUT", "GET")]
+    files = [r for r in seen if r[1][-2:] in ("/a", "/b") and r[0] in ("PUT", "GET")]
     assert files == [("PUT", f"/{bucket}/b"), ("GET", f"/{bucket}/b")]
     assert read(second) == {"a": "1", "b": "3"}
 
@@ -169,27 +169,27 @@ def test_an_address_has_one_copy_within_a_process(bucket):
 
 
 def test_a_path_is_itself(tmp_path):
-    for place in (tmp_path, str(tmp_path), f"file://{tmp_path}", f"file://localhost{tmp_path}"):
-        assert folder_at(place).path == tmp_path
+    for path in (tmp_path, str(tmp_path), f"file://{tmp_path}", f"file://localhost{tmp_path}"):
+        assert folder_at(path).path == tmp_path
     assert folder_at("file:///with%20a%20blank").path == Path("/with a blank")
     assert folder_at(tmp_path / "none").names() == set()
 
 
 @pytest.mark.parametrize(
-    ("place", "message"),
+    ("address", "message"),
     [
         ("file://runs/mine", "must have three slashes: file:///absolute/path"),
         ("nowhere://runs/mine", "nowhere://runs/mine: Protocol not known: nowhere"),
     ],
 )
-def test_a_wrong_address_is_refused(place, message):
+def test_a_wrong_address_is_refused(address, message):
     pytest.importorskip("fsspec")
     with pytest.raises(ValueError, match=message):
-        folder_at(place)
+        folder_at(address)
 
 
 @pytest.mark.parametrize(
-    ("place", "missing", "remedy"),
+    ("address", "missing", "remedy"),
     [
         ("s3://bucket/run", "s3fs", "pip install -e '\\.\\[s3\\]'"),
         ("gs://bucket/run", "gcsfs", "pip install -e '\\.\\[gs\\]'"),
@@ -197,10 +197,10 @@ def test_a_wrong_address_is_refused(place, message):
         ("memory://run", "fsspec", "pip install 'fsspec'"),
     ],
 )
-def test_a_missing_package_is_named(monkeypatch, place, missing, remedy):
+def test_a_missing_package_is_named(monkeypatch, address, missing, remedy):
     pytest.importorskip("fsspec")
     loaded = sys.modules["fsspec.registry"]._registry
-    monkeypatch.delitem(loaded, place.partition(":")[0], raising=False)
+    monkeypatch.delitem(loaded, address.partition(":")[0], raising=False)
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(ValueError, match=remedy):
-        RemoteFolder(place)
+        RemoteFolder(address)

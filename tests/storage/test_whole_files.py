@@ -130,12 +130,12 @@ def test_the_work_of_a_living_process_is_not_cleared(tmp_path):
 
 
 def test_the_work_of_another_machine_is_not_cleared(tmp_path):
-    own = leaving(tmp_path, "f.txt")
-    machine = own.name.split("-")[1]
-    other = own.with_name(own.name.replace(machine, "0" * 8))
-    other.write_text("half")
+    ours = leaving(tmp_path, "f.txt")
+    machine = ours.name.split("-")[1]
+    foreign = ours.with_name(ours.name.replace(machine, "0" * 8))
+    foreign.write_text("half")
     write_text(tmp_path / "other.txt", "text")
-    assert other.read_text() == "half"
+    assert foreign.read_text() == "half"
 
 
 def test_a_link_of_a_temporary_name_is_removed_and_its_target_stays(tmp_path):
@@ -216,25 +216,25 @@ def test_a_device_is_no_regular_file(tmp_path):
 
 def test_a_file_that_keeps_errors_is_without_them_an_ordinary_one(tmp_path):
     """Every operation returns what Python's own file returns."""
-    draw, path, other = random.Random(25), tmp_path / "a", tmp_path / "b"
+    draw, path, ordinary = random.Random(25), tmp_path / "a", tmp_path / "b"
     path.touch()
-    with error_keeping(path) as file, other.open("w+b", buffering=0) as expected:
+    with error_keeping(path) as file, ordinary.open("w+b", buffering=0) as expected:
         for _ in range(1_000):
             content, size = draw.randbytes(draw.randrange(90)), draw.randrange(2_000)
             act = draw.choice(
                 (
-                    lambda one, content=content: one.write(content),
-                    lambda one, size=size: one.seek(size),
-                    lambda one: one.seek(0, os.SEEK_END),
-                    lambda one, size=size: one.seek(size, os.SEEK_CUR),
-                    lambda one, size=size: one.truncate(size),
-                    lambda one: one.truncate(),
-                    lambda one: (one.tell(), one.readinto(buffer := bytearray(50)), buffer),
-                    lambda one: one.flush(),
+                    lambda f, content=content: f.write(content),
+                    lambda f, size=size: f.seek(size),
+                    lambda f: f.seek(0, os.SEEK_END),
+                    lambda f, size=size: f.seek(size, os.SEEK_CUR),
+                    lambda f, size=size: f.truncate(size),
+                    lambda f: f.truncate(),
+                    lambda f: (f.tell(), f.readinto(buffer := bytearray(50)), buffer),
+                    lambda f: f.flush(),
                 )
             )
             assert act(file) == act(expected)
-    assert path.read_bytes() == other.read_bytes()
+    assert path.read_bytes() == ordinary.read_bytes()
 
 
 def test_an_error_of_writing_is_raised_at_the_end_alone():

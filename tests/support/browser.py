@@ -80,8 +80,8 @@ class Browser:
     def until(self, expression: str, value, seconds: float = 60) -> None:
         """Wait until the expression has this value; it must not raise an error meanwhile."""
         end = time.monotonic() + seconds
-        while (found := self.evaluate(expression)) != value:
-            assert time.monotonic() < end, (expression, found)
+        while (current := self.evaluate(expression)) != value:
+            assert time.monotonic() < end, (expression, current)
             time.sleep(0.05)
 
     def hover(self, selector: str) -> None:
@@ -115,7 +115,7 @@ class Browser:
         box = self.evaluate(
             f"JSON.stringify(document.querySelector({selector!r}).getBoundingClientRect())"
         )
-        x, y, width, height = (json.loads(box)[side] for side in ("x", "y", "width", "height"))
+        x, y, width, height = (json.loads(box)[key] for key in ("x", "y", "width", "height"))
         button = {} if kind == "mouseMoved" else {"button": "left", "clickCount": 1}
         self.call(
             "Input.dispatchMouseEvent", type=kind, x=x + width / 2, y=y + height / 2, **button
@@ -123,8 +123,8 @@ class Browser:
 
     def _read(self) -> bytes:
         while b"\0" not in self._unread:
-            part = os.read(self._answers, 1 << 16)
-            assert part, "Chromium has exited"
-            self._unread += part
+            received = os.read(self._answers, 1 << 16)
+            assert received, "Chromium has exited"
+            self._unread += received
         message, _, self._unread = self._unread.partition(b"\0")
         return message

@@ -36,11 +36,11 @@ def texts(program: Path, version: Path, signature: str, sentences: list[str]) ->
         by_type[types_pb2.DT_FLOAT],
         by_type[types_pb2.DT_STRING],
     ]
-    places = [part for tensor in tensors for part in tensor.split(":")]
+    names = [piece for tensor in tensors for piece in tensor.split(":")]
     text_folder = Path(importlib.util.find_spec("tensorflow_text").origin).parent
     operations = [text_folder / "python" / "ops" / name for name in OPERATIONS]
     done = subprocess.run(
-        [program, version, *places, *operations],
+        [program, version, *names, *operations],
         input="".join(sentence + "\n" for sentence in sentences),
         capture_output=True,
         encoding="utf-8",

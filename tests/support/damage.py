@@ -12,22 +12,22 @@ def damaged(content: bytes, draw: random.Random) -> bytes:
 
     The bytes at an offset are flipped, removed, zeroed or changed to a digit.
     """
-    found = bytearray(content)
+    changed = bytearray(content)
     for _ in range(draw.choice((1, 1, 3))):
-        start = draw.randrange(len(found))
+        start = draw.randrange(len(changed))
         kind = draw.choice(("bit", "cut", "blank", "digit", "end"))
         if kind == "bit":
-            found[start] ^= 1 << draw.randrange(8)
+            changed[start] ^= 1 << draw.randrange(8)
         elif kind == "cut":
-            del found[start : start + draw.randint(1, 50)]
+            del changed[start : start + draw.randint(1, 50)]
         elif kind == "blank":
-            found[start : start + 64] = bytes(len(found[start : start + 64]))
+            changed[start : start + 64] = bytes(len(changed[start : start + 64]))
         elif kind == "digit":
-            found[start] = draw.choice(b"0123456789")
+            changed[start] = draw.choice(b"0123456789")
         else:
-            del found[start:]
-        found = found or bytearray(b"x")
-    return bytes(found)
+            del changed[start:]
+        changed = changed or bytearray(b"x")
+    return bytes(changed)
 
 
 def weights_of(file: Path) -> dict[str, bytes]:

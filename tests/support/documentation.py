@@ -33,11 +33,11 @@ class Block:
 def blocks(page: Path) -> list[Block]:
     """Return the fenced blocks of a page in their order."""
     text = (ROOT / page).read_text(encoding="utf-8")
-    found = []
+    all_blocks = []
     for match in FENCED.finditer(text):
         line = text.count("\n", 0, match.start()) + 2
-        found.append(Block(str(page), line, match[1], match[2]))
-    return found
+        all_blocks.append(Block(str(page), line, match[1], match[2]))
+    return all_blocks
 
 
 ALL_BLOCKS = [block for page in PAGES for block in blocks(page)]
@@ -45,18 +45,18 @@ ALL_BLOCKS = [block for page in PAGES for block in blocks(page)]
 
 def block_with(page: str, language: str, text: str) -> Block:
     """Return the only block on a page that contains `text`."""
-    found = [
+    matching = [
         block
         for block in ALL_BLOCKS
         if (block.page, block.language) == (page, language) and text in block.text
     ]
-    assert len(found) == 1, f"{len(found)} {language} blocks in {page} contain {text!r}"
-    return found[0]
+    assert len(matching) == 1, f"{len(matching)} {language} blocks in {page} contain {text!r}"
+    return matching[0]
 
 
 def commands(block: Block) -> list[str]:
     """Return a shell block's commands, with continued lines joined and variables substituted."""
-    variables, found = {}, []
+    variables, all_commands = {}, []
     for line in block.text.replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
         if not words:
@@ -65,5 +65,5 @@ def commands(block: Block) -> list[str]:
             variables[assignment[1]] = assignment[2]
             continue
         command = re.sub(r"\s+# .*$", "", line).strip()
-        found.append(string.Template(command).safe_substitute(variables))
-    return found
+        all_commands.append(string.Template(command).safe_substitute(variables))
+    return all_commands

@@ -8,21 +8,21 @@ cases: Counter[str] = Counter()  # how often each kind of fault was checked for
 seen: Counter[str] = Counter()  # how often it was found
 
 
-def size(part: str, sample: int) -> int:
+def size(kind: str, sample: int) -> int:
     """Return how many cases of a part to try: the environment's FAULTS_PART, or `sample`."""
-    return int(os.environ.get(f"FAULTS_{part.upper()}", sample))
+    return int(os.environ.get(f"FAULTS_{kind.upper()}", sample))
 
 
-def record(part: str, found: str) -> None:
+def record(subject: str, outcome: str) -> None:
     """Add a line to the table, if FAULTS_TABLE names one."""
-    line = f"{part:<42} {found}"
+    line = f"{subject:<42} {outcome}"
     print(line)
     if table := os.environ.get("FAULTS_TABLE"):
         with Path(table).open("a", encoding="utf-8") as file:
             file.write(line + "\n")
 
 
-def check_without(evil: str, is_without: bool, found: object) -> None:
+def check_without(evil: str, is_without: bool, evidence: object) -> None:
     """Count and assert that a case does not show a kind of fault, such as "hangs".
 
     Args:
@@ -32,7 +32,7 @@ def check_without(evil: str, is_without: bool, found: object) -> None:
     """
     cases[evil] += 1
     seen[evil] += not is_without
-    assert is_without, found
+    assert is_without, evidence
 
 
 def record_evils() -> None:

@@ -32,8 +32,8 @@ class Client:
 
     def __init__(self, server: SimpleNamespace, name: str) -> None:
         self.name = name
-        self._place = urlsplit(server.rest).netloc
-        self._connection = http.client.HTTPConnection(self._place, timeout=60)
+        self._address = urlsplit(server.rest).netloc
+        self._connection = http.client.HTTPConnection(self._address, timeout=60)
 
     def close(self) -> None:
         self._connection.close()
@@ -82,10 +82,10 @@ def drawn_request(draw: random.Random) -> dict[str, Any]:
     if draw.random() < 0.1:
         names.append(draw.choice(("text", "ids", "x")))
     asked["inputs"] = {name: _values(draw, name, rows) for name in names}
-    place = draw.random()
-    if place < 0.1:
+    chance = draw.random()
+    if chance < 0.1:
         asked["version"] = draw.choice((0, 8, 9, 10))
-    elif place < 0.2:
+    elif chance < 0.2:
         asked["label"] = draw.choice(("stable", "canary", "none"))
     return asked
 

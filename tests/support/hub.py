@@ -36,21 +36,21 @@ class Hub:
         words = path.strip("/").split("/")
         is_api = words[:2] == ["api", "models"]
         name = "/".join(words[2:4] if is_api else words[:2])
-        rest = words[4:] if is_api else words[2:]
+        segments = words[4:] if is_api else words[2:]
         if name not in self.models:
             return 401, {"X-Error-Code": "RepoNotFound"}, b"{}"
-        if len(rest) > 1 and rest[1] not in ("main", "v1", COMMIT):
+        if len(segments) > 1 and segments[1] not in ("main", "v1", COMMIT):
             return 404, {"X-Error-Code": "RevisionNotFound"}, b"{}"
         folder = self.models[name]
         if is_api:
             files = sorted(folder.iterdir())
-            if rest[:1] == ["tree"]:
+            if segments[:1] == ["tree"]:
                 return _json([_entry(file) for file in files])
             siblings = [{"rfilename": file.name} for file in files]
             return _json({"id": name, "sha": COMMIT, "siblings": siblings})
         if name in self.gated:
             return 403, {"X-Error-Code": "GatedRepo"}, b"{}"
-        file = folder / rest[2]
+        file = folder / segments[2]
         if not file.is_file():
             return 404, {"X-Error-Code": "EntryNotFound"}, b"{}"
         content = file.read_bytes()

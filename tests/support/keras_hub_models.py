@@ -90,8 +90,8 @@ def greedy_pieces(lm: keras_hub.models.Seq2SeqLM, sentences: list[str]) -> list[
     inputs = lm.preprocessor.generate_preprocess(sentences, sequence_length=LENGTH + 1)
     stop = [tokenizer.end_token_id]
     rows = np.asarray(lm.make_generate_function()(inputs, stop)["decoder_token_ids"])[:, 1:]
-    found = []
+    all_pieces = []
     for row in rows.tolist():
         count = row.index(stop[0]) + 1 if stop[0] in row else len(row)
-        found.append([tokenizer.id_to_token(number) for number in row[:count]])
-    return found
+        all_pieces.append([tokenizer.id_to_token(number) for number in row[:count]])
+    return all_pieces

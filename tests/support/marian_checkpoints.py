@@ -43,8 +43,8 @@ def checkpoint(name: str, folder: Path) -> Path:
     """Copy a fixture and its SentencePiece models into a new folder; returns it."""
     target = folder / name
     target.mkdir()
-    sides = [] if name in MULTILINGUAL else [FIXTURES / "source.spm", FIXTURES / "target.spm"]
-    for file in [*(FIXTURES / name).iterdir(), *sides]:
+    models = [] if name in MULTILINGUAL else [FIXTURES / "source.spm", FIXTURES / "target.spm"]
+    for file in [*(FIXTURES / name).iterdir(), *models]:
         if not file.name.startswith("expected"):
             shutil.copy(file, target)
     return target
@@ -65,8 +65,8 @@ def answers(name: str) -> Answers:
 
 def put(model, tensors) -> None:
     """Assign arrays to a model's weights by name."""
-    for variable, places in variables(model):
-        variable.assign(np.concatenate([tensors[place] for place in places], axis=-1))
+    for variable, slots in variables(model):
+        variable.assign(np.concatenate([tensors[slot] for slot in slots], axis=-1))
 
 
 def edit_json(path: Path, **changes) -> None:
@@ -81,21 +81,21 @@ def every_kind(folder: Path) -> dict[str, Path]:
 
     Multilingual checkpoints also need the arguments `languages(name)`.
     """
-    found = {name: checkpoint(name, folder) for name in ("A", "C", "I", *MULTILINGUAL)}
+    folders = {name: checkpoint(name, folder) for name in ("A", "C", "I", *MULTILINGUAL)}
     for name in ("shards", "torch"):
-        found[name] = shutil.copytree(found["A"], folder / name)
-        tensors = read_safetensors(found["A"] / SAFETENSORS)
-        (found[name] / SAFETENSORS).unlink()
+        folders[name] = shutil.copytree(folders["A"], folder / name)
+        tensors = read_safetensors(folders["A"] / SAFETENSORS)
+        (folders[name] / SAFETENSORS).unlink()
         if name == "torch":
-            write_pytorch(found[name] / "pytorch_model.bin", tensors)
+            write_pytorch(folders[name] / "pytorch_model.bin", tensors)
         else:
-            write_shards(found[name], tensors)
-    found["npz"] = write_marian_model("separate", folder)
-    found["bin"] = write_marian_model("target", folder)
-    marian_files.write_bin(found["bin"] / "model.bin", *marian_files.read(found["bin"] / NPZ))
-    (found["bin"] / NPZ).unlink()
-    edit_yaml(found["bin"] / "decoder.yml", models=["model.bin"])
-    return found
+            write_shards(folders[name], tensors)
+    folders["npz"] = write_marian_model("separate", folder)
+    folders["bin"] = write_marian_model("target", folder)
+    marian_files.write_bin(folders["bin"] / "model.bin", *marian_files.read(folders["bin"] / NPZ))
+    (folders["bin"] / NPZ).unlink()
+    edit_yaml(folders["bin"] / "decoder.yml", models=["model.bin"])
+    return folders
 
 
 def write_shards(folder: Path, tensors: dict[str, np.ndarray]) -> None:
@@ -175,25 +175,25 @@ def marian_shapes(options: dict) -> dict[str, tuple[int, ...]]:
     source, target = options["dim-vocabs"]
     end = "_pre" if "n" in options["transformer-preprocess"] else ""
     if options["tied-embeddings-all"]:
-        found = {"Wemb": (source, d)}
+        shapes = {"Wemb": (source, d)}
     else:
-        found = {"encoder_Wemb": (source, d), "decoder_Wemb": (target, d)}
+        shapes = {"encoder_Wemb": (source, d), "decoder_Wemb": (target, d)}
         if not options["tied-embeddings"]:
-            found["decoder_ff_logit_out_W"] = (d, target)
-    found["decoder_ff_logit_out_b"] = (1, target)
-    for side, depth in (("encoder", options["enc-depth"]), ("decoder", options["dec-depth"])):
+            shapes["decoder_ff_logit_out_W"] = (d, target)
+    shapes["decoder_ff_logit_out_b"] = (1, target)
+    for stack, depth in (("encoder", options["enc-depth"]), ("decoder", options["dec-depth"])):
         for layer in range(1, depth + 1):
-            begin = f"{side}_l{layer}"
-            for block in ("self", "context")[: 1 + (side == "decoder")]:
+            begin = f"{stack}_l{layer}"
+            for block in ("self", "context")[: 1 + (stack == "decoder")]:
                 for letter in "qkvo":
-                    found[f"{begin}_{block}_W{letter}"] = (d, d)
-                    found[f"{begin}_{block}_b{letter}"] = (1, d)
+                    shapes[f"{begin}_{block}_W{letter}"] = (d, d)
+                    shapes[f"{begin}_{block}_b{letter}"] = (1, d)
                 for kind in ("scale", "bias"):
-                    found[f"{begin}_{block}_Wo_ln_{kind}{end}"] = (1, d)
-            found |= {f"{begin}_ffn_W1": (d, ff), f"{begin}_ffn_b1": (1, ff)}
-            found |= {f"{begin}_ffn_W2": (ff, d), f"{begin}_ffn_b2": (1, d)}
+                    shapes[f"{begin}_{block}_Wo_ln_{kind}{end}"] = (1, d)
+            shapes |= {f"{begin}_ffn_W1": (d, ff), f"{begin}_ffn_b1": (1, ff)}
+            shapes |= {f"{begin}_ffn_W2": (ff, d), f"{begin}_ffn_b2": (1, d)}
             for kind in ("scale", "bias"):
-                found[f"{begin}_ffn_ffn_ln_{kind}{end}"] = (1, d)
+                shapes[f"{begin}_ffn_ffn_ln_{kind}{end}"] = (1, d)
         if end:
-            found |= {f"{side}_top_ln_{kind}": (1, d) for kind in ("scale", "bias")}
-    return found
+            shapes |= {f"{stack}_top_ln_{kind}": (1, d) for kind in ("scale", "bias")}
+    return shapes

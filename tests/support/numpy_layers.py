@@ -65,10 +65,10 @@ def numpy_attention(layer, query, memory, mask=None):
     allowed = np.broadcast_to(True if mask is None else np.asarray(mask), shape)
     weights, heads = np.zeros(shape), np.zeros(q.shape)
     for b, h in np.ndindex(shape[:2]):
-        part = slice(h * depth, (h + 1) * depth)
-        e = np.where(allowed[b, h], np.exp(q[b, :, part] @ k[b, :, part].T / np.sqrt(depth)), 0)
+        cols = slice(h * depth, (h + 1) * depth)
+        e = np.where(allowed[b, h], np.exp(q[b, :, cols] @ k[b, :, cols].T / np.sqrt(depth)), 0)
         weights[b, h] = e / e.sum(axis=-1, keepdims=True)
-        heads[b, :, part] = weights[b, h] @ v[b, :, part]
+        heads[b, :, cols] = weights[b, h] @ v[b, :, cols]
     return numpy_dense(layer.output_projection, heads), weights
 
 

@@ -6,8 +6,8 @@ from support.numpy_layers import log_softmax
 
 def positions(length: int, d_model: int, first: int = 0) -> np.ndarray:
     """(T, D): all sines, then all cosines, of wavelengths from 2 pi to 20,000 pi."""
-    half = d_model // 2
-    rates = np.exp(np.arange(half) * -(np.log(10000.0) / (half - 1)))
+    pairs = d_model // 2
+    rates = np.exp(np.arange(pairs) * -(np.log(10000.0) / (pairs - 1)))
     angles = np.arange(first, first + length)[:, np.newaxis] * rates
     return np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
 
@@ -48,14 +48,14 @@ class NumpyMarian:
     def find(self, *names: str) -> np.ndarray:
         return next(self.tensors[name] for name in names if name in self.tensors)
 
-    def stack(self, side: str, x: np.ndarray, memory: np.ndarray | None) -> np.ndarray:
-        look_ahead = np.tri(len(x), dtype=bool) if side == "decoder" else None
-        for layer in range(1, self.depths[side] + 1):
-            name = f"{side}_l{layer}"
+    def stack(self, stack_name: str, x: np.ndarray, memory: np.ndarray | None) -> np.ndarray:
+        look_ahead = np.tri(len(x), dtype=bool) if stack_name == "decoder" else None
+        for layer in range(1, self.depths[stack_name] + 1):
+            name = f"{stack_name}_l{layer}"
             if f"{name}_rnn_W" in self.tensors:
                 end = "" if self.pre else "_ffn"
                 x = self.sublayer(x, f"{name}_rnn{end}", lambda h, n=f"{name}_rnn": self.read(n, h))
-            elif side == "decoder" and self.as_decoder:
+            elif stack_name == "decoder" and self.as_decoder:
                 x = self.attend_token_by_token(f"{name}_self", x)
             else:
                 x = self.sublayer(
@@ -72,7 +72,7 @@ class NumpyMarian:
             x = self.sublayer(
                 x, f"{name}_ffn_ffn", lambda h, n=f"{name}_ffn": self.feed_forward(n, h)
             )
-        return self.normalise(x, f"{side}_top", "") if self.pre else x
+        return self.normalise(x, f"{stack_name}_top", "") if self.pre else x
 
     def read(self, name: str, x: np.ndarray) -> np.ndarray:
         """SSRU of rnn/cells.h: a highway between the state and the input, then ReLU."""
@@ -110,19 +110,19 @@ class NumpyMarian:
 
     def attend(self, name: str, query, memory, mask) -> np.ndarray:
         depth = self.d_model // self.heads
-        found = []
+        heads = []
         q, k, v = (
             self.linear(x, name, letter)
             for x, letter in ((query, "q"), (memory, "k"), (memory, "v"))
         )
         for head in range(self.heads):
-            part = slice(head * depth, (head + 1) * depth)
-            scores = q[:, part] @ k[:, part].T / np.sqrt(depth)
+            columns = slice(head * depth, (head + 1) * depth)
+            scores = q[:, columns] @ k[:, columns].T / np.sqrt(depth)
             if mask is not None:
                 scores = np.where(mask, scores, -np.inf)
             weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-            found.append(weights / weights.sum(axis=1, keepdims=True) @ v[:, part])
-        return self.linear(np.concatenate(found, axis=1), name, "o")
+            heads.append(weights / weights.sum(axis=1, keepdims=True) @ v[:, columns])
+        return self.linear(np.concatenate(heads, axis=1), name, "o")
 
     def feed_forward(self, name: str, x: np.ndarray) -> np.ndarray:
         inner = self.linear(x, name, "1")

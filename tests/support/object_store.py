@@ -58,8 +58,8 @@ class ObjectStore:
 
     def content(self, bucket: str) -> dict[str, bytes]:
         """The objects of a bucket by their keys."""
-        found = self.files.find(bucket)
-        return {path.partition("/")[2]: self.files.cat_file(path) for path in found}
+        paths = self.files.find(bucket)
+        return {path.partition("/")[2]: self.files.cat_file(path) for path in paths}
 
 
 @contextmanager

@@ -98,8 +98,8 @@ def main(file: Path, layout: str, optimizer: str) -> None:
         tf.config.set_logical_device_configuration(processor, logical)
         devices = workers_of(config(optimizer, "mirrored")).devices
         runs = {count: Workers(devices[:count]) for count in COUNTS}
-    found = {}
+    results = {}
     for count, workers in runs.items():
         arrays = trained(optimizer, workers)
-        found |= {f"{count}_{part}": array for part, array in arrays.items()}
-    np.savez(file, **found)
+        results |= {f"{count}_{key}": array for key, array in arrays.items()}
+    np.savez(file, **results)

@@ -5,24 +5,24 @@ from pathlib import Path
 
 def descendants(process: int) -> dict[int, str]:
     """Return process id -> command line."""
-    found: dict[int, str] = {}
+    command_lines: dict[int, str] = {}
     waiting = [process]
     while waiting:
         for number in children(waiting.pop()):
             waiting.append(number)
-            found[number] = command_line(number)
-    return found
+            command_lines[number] = command_line(number)
+    return command_lines
 
 
 def children(process: int) -> list[int]:
     """Return the ids of the child processes that a process's threads have started."""
-    found = []
+    numbers = []
     for thread in Path(f"/proc/{process}/task").glob("*/children"):
         try:
-            found += map(int, thread.read_text().split())
+            numbers += map(int, thread.read_text().split())
         except OSError:  # the thread has just ended
             continue
-    return found
+    return numbers
 
 
 def command_line(process: int) -> str:

@@ -93,19 +93,19 @@ def posted(models, *requests: tuple[str, dict]) -> list[tuple[int, dict]]:
     """Send paths and bodies to a server of models; return the statuses and JSON of its answers."""
 
     async def scenario(client):
-        found = []
+        answers = []
         for path, body in requests:
             async with client.post(path, json=body) as response:
-                found.append((response.status, await response.json()))
-        return found
+                answers.append((response.status, await response.json()))
+        return answers
 
     return with_client(scenario, *models)
 
 
 def events(text: str) -> list[tuple[str, dict]]:
     """The names and data of server-sent events."""
-    found = []
+    all_events = []
     for block in text.removesuffix("\n\n").split("\n\n"):
         name, data = block.split("\n")
-        found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
-    return found
+        all_events.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return all_events

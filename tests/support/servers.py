@@ -28,11 +28,11 @@ def start_server(*arguments, port=0) -> SimpleNamespace:
         list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     printed = ""
-    while not (found := re.search(r"serving .+ at (http://127\.0\.0\.1:\d+)/\n", printed)):
+    while not (ready := re.search(r"serving .+ at (http://127\.0\.0\.1:\d+)/\n", printed)):
         line = process.stdout.readline()
         assert line, printed
         printed += line
-    return SimpleNamespace(process=process, rest=found[1])
+    return SimpleNamespace(process=process, rest=ready[1])
 
 
 @contextmanager
@@ -60,11 +60,11 @@ def save_scripted_model(folder: Path, name: str) -> None:
         return {"translations": texts, "scores": tf.concat([scores, scores - 1], axis=1)}
 
     def ids(ids, lengths):
-        found = tf.gather(tf.range(500), ids)
+        tokens = tf.gather(tf.range(500), ids)
         return {
-            "ids": found[:, ::-1],
+            "ids": tokens[:, ::-1],
             "lengths": lengths,
-            "score": tf.cast(tf.reduce_sum(found, axis=1), tf.float32),
+            "score": tf.cast(tf.reduce_sum(tokens, axis=1), tf.float32),
         }
 
     def score(source, target):
@@ -100,8 +100,8 @@ def answer_to(
     server, method: str, path: str, body: bytes | None = None, headers: dict | None = None
 ) -> SimpleNamespace:
     """Send a request; return the response's status, headers and text."""
-    place = urlsplit(server.rest).netloc
-    with closing(http.client.HTTPConnection(place, timeout=60)) as connection:
+    address = urlsplit(server.rest).netloc
+    with closing(http.client.HTTPConnection(address, timeout=60)) as connection:
         connection.request(method, path, body, headers or {})
         response = connection.getresponse()
         text = response.read().decode()
@@ -112,8 +112,8 @@ def ask(server, path: str, body: bytes | dict | None = None) -> tuple[int, dict]
     """Request /v1/models/`path`; return the response's status and JSON."""
     content = json.dumps(body).encode() if isinstance(body, dict) else body
     method = "GET" if body is None else "POST"
-    found = answer_to(server, method, f"/v1/models/{path}", content)
-    return found.status, json.loads(found.text)
+    answer = answer_to(server, method, f"/v1/models/{path}", content)
+    return answer.status, json.loads(answer.text)
 
 
 def until(condition: Callable[[], bool], seconds: float = 60) -> None:

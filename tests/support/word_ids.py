@@ -23,8 +23,8 @@ def unlike_pairs(longest, mean):
     pairs = []
     for number in range(700):
         length = min(most, int(dice.expovariate(1 / mean)))
-        other = max(0, min(most, length + dice.randint(-6, 6)))
-        pairs.append((f"{1000 + number}" + " 5" * length, f"{2000 + number}" + " 6" * other))
+        target_words = max(0, min(most, length + dice.randint(-6, 6)))
+        pairs.append((f"{1000 + number}" + " 5" * length, f"{2000 + number}" + " 6" * target_words))
     return pairs
 
 

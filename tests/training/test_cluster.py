@@ -74,14 +74,14 @@ def test_workers_that_meet_know_the_facts_of_all():
 
 def test_each_worker_names_the_same_difference():
     addresses = free_addresses(2)
-    found = met(addresses, [{"training.seed": 1}, {"training.seed": 2}])
+    facts = met(addresses, [{"training.seed": 1}, {"training.seed": 2}])
     for number in range(2):
         with pytest.raises(
             ValueError,
             match=rf"worker 1 \({addresses[1]}\) has training.seed 2, but worker 0 "
             rf"\({addresses[0]}\) has 1; start every worker with the same recipe",
         ):
-            Cluster(addresses, number).check_alike(found[number])
+            Cluster(addresses, number).check_alike(facts[number])
 
 
 @pytest.mark.parametrize(
@@ -98,22 +98,22 @@ def test_a_worker_that_does_not_come_is_named_within_the_limit(number, message):
     assert time.monotonic() - start < 10
 
 
-@pytest.mark.parametrize(("number", "others"), [(1, 3), (2, 3), (1, 2)])
-def test_a_worker_of_another_cluster_is_refused_at_once(number, others):
+@pytest.mark.parametrize(("number", "stated"), [(1, 3), (2, 3), (1, 2)])
+def test_a_worker_of_another_cluster_is_refused_at_once(number, stated):
     """Its TF_CONFIG names more or fewer workers than the first one's.
 
     The other workers continue.
     """
-    addresses, count = free_addresses(3), 5 - others
+    addresses, count = free_addresses(3), 5 - stated
     with ThreadPoolExecutor() as threads:
         first = [threads.submit(Cluster(addresses[:count], 0).gathered, {}, 1)]
-        message = rf"names {others} workers for worker {number} \(.*, but {count} for worker 0 "
+        message = rf"names {stated} workers for worker {number} \(.*, but {count} for worker 0 "
         with pytest.raises(ValueError, match=message):
-            Cluster(addresses[:others], number).gathered({}, 1)
-        own = [
+            Cluster(addresses[:stated], number).gathered({}, 1)
+        second = [
             threads.submit(Cluster(addresses[:count], n).gathered, {}, 1) for n in range(1, count)
         ]
-        assert [one.result() for one in first + own] == [[{}] * count] * count
+        assert [future.result() for future in first + second] == [[{}] * count] * count
 
 
 def test_a_strangers_words_do_not_disturb_a_meeting():

@@ -254,9 +254,9 @@ def test_a_worker_raises_errors_that_ray_can_carry(monkeypatch, raised, kind, te
 
     monkeypatch.setattr("tfformer.training.train.train", train)
     task = training.Task(CONFIG.to_dict(), "run", False, None, ".", "0")
-    with pytest.raises(kind) as found:
+    with pytest.raises(kind) as caught:
         training._train({"task": task})
-    assert (type(found.value), str(found.value)) == (kind, text)
+    assert (type(caught.value), str(caught.value)) == (kind, text)
 
 
 def test_the_workers_variable_is_read_as_that_of_one_by_hand(monkeypatch):

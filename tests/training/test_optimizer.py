@@ -125,12 +125,12 @@ def test_muon_takes_the_steps_of_keras_own_which_turns_one_matrix_at_a_time(
     )
     random, shapes = np.random.default_rng(1), [(24, 8), (8,), (8, 24), (24, 8), (8, 24), (24, 8)]
     weights = [random.normal(size=shape).astype(np.float32) for shape in shapes]
-    one, other = (list(map(keras.Variable, weights)) for _ in range(2))
+    our_weights, their_weights = (list(map(keras.Variable, weights)) for _ in range(2))
     for _ in range(4):
         gradients = [tf.constant(random.normal(size=shape), tf.float32) for shape in shapes]
-        ours.apply(gradients, one)
-        theirs.apply(gradients, other)
-    for weight, ours_then, theirs_then in zip(weights, one, other, strict=True):
+        ours.apply(gradients, our_weights)
+        theirs.apply(gradients, their_weights)
+    for weight, ours_then, theirs_then in zip(weights, our_weights, their_weights, strict=True):
         way = theirs_then.numpy() - weight
         assert np.linalg.norm(ours_then.numpy() - weight - way) < tolerance * np.linalg.norm(way)
 

@@ -21,11 +21,11 @@ def with_gpus(monkeypatch):
 
     def see(*capabilities):
         monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
-        found = [
+        gpus = [
             SimpleNamespace(name=f"/physical_device:GPU:{number}", capability=capability)
             for number, capability in enumerate(capabilities)
         ]
-        monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: found)
+        monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: gpus)
         monkeypatch.setattr(
             tf.config.experimental,
             "get_device_details",

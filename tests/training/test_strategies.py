@@ -23,11 +23,11 @@ def steps(tmp_path_factory) -> dict[str, np.ndarray]:
     for process in processes:
         process.join(900)
     assert [process.exitcode for process in processes] == [0, 0, 0]
-    found = {}
+    arrays_of_runs = {}
     for name in ("devices", "worker0", "worker1"):
         with np.load(folder / f"{name}.npz") as arrays:
-            found |= {f"{name}_{key}": arrays[key] for key in arrays.files}
-    return found
+            arrays_of_runs |= {f"{name}_{key}": arrays[key] for key in arrays.files}
+    return arrays_of_runs
 
 
 LAYOUTS = [
@@ -38,13 +38,13 @@ LAYOUTS = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("place", "count"), LAYOUTS)
-def test_losses_and_weights_are_those_of_one_device(steps, place, count):
-    several, one = f"{place}_{count}", "devices_1"
-    assert len(steps[f"{one}_losses"]) == STEPS
-    np.testing.assert_allclose(steps[f"{several}_losses"], steps[f"{one}_losses"], rtol=1e-5)
+@pytest.mark.parametrize(("strategy", "count"), LAYOUTS)
+def test_losses_and_weights_are_those_of_one_device(steps, strategy, count):
+    several, single = f"{strategy}_{count}", "devices_1"
+    assert len(steps[f"{single}_losses"]) == STEPS
+    np.testing.assert_allclose(steps[f"{several}_losses"], steps[f"{single}_losses"], rtol=1e-5)
     np.testing.assert_allclose(
-        steps[f"{several}_weights"], steps[f"{one}_weights"], rtol=0, atol=1e-5
+        steps[f"{several}_weights"], steps[f"{single}_weights"], rtol=0, atol=1e-5
     )
 
 
@@ -52,9 +52,9 @@ def test_losses_and_weights_are_those_of_one_device(steps, place, count):
 def test_steps_of_adam_are_those_of_one_device(tmp_path):
     process = forked.started(parallel_steps.main, tmp_path / "steps.npz", "devices", "adam")
     process.join(900)
-    with np.load(tmp_path / "steps.npz") as found:
-        np.testing.assert_allclose(found["3_losses"], found["1_losses"], rtol=1e-5)
-        np.testing.assert_allclose(found["3_weights"], found["1_weights"], rtol=0, atol=1e-5)
+    with np.load(tmp_path / "steps.npz") as steps:
+        np.testing.assert_allclose(steps["3_losses"], steps["1_losses"], rtol=1e-5)
+        np.testing.assert_allclose(steps["3_weights"], steps["1_weights"], rtol=0, atol=1e-5)
 
 
 @pytest.mark.slow
@@ -64,8 +64,8 @@ def test_all_workers_have_the_same_bits(steps):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("place", "count"), LAYOUTS)
-def test_no_shape_of_a_batch_is_traced_by_itself(steps, place, count):
+@pytest.mark.parametrize(("strategy", "count"), LAYOUTS)
+def test_no_shape_of_a_batch_is_traced_by_itself(steps, strategy, count):
     """Two traces, with and without variables to create, for dozens of batch shapes."""
-    own = count if place == "devices" else 1
-    assert steps[f"{place}_{count}_traced"] in (own, 2 * own)
+    shards = count if strategy == "devices" else 1
+    assert steps[f"{strategy}_{count}_traced"] in (shards, 2 * shards)

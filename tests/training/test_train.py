@@ -76,7 +76,7 @@ def silent(line: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def whole(corpus, tmp_path_factory) -> Path:
+def trained(corpus, tmp_path_factory) -> Path:
     """An uninterrupted run of three epochs, and beside it a copy from within the second, `killed`.
 
     Everything with a state is enabled.
@@ -153,22 +153,22 @@ def test_a_log_has_a_line_a_minute(monkeypatch):
 
 
 @pytest.mark.nightly
-def test_a_killed_run_has_the_losses_and_weights_of_an_uninterrupted_one(corpus, whole, tmp_path):
+def test_a_killed_run_has_the_losses_and_weights_of_an_uninterrupted_one(corpus, trained, tmp_path):
     """It is resumed within a pass over the text, with altered copies of the text.
 
     tests/faults kills the process, also before the first epoch.
     """
     config, run = full_config(corpus), tmp_path / "run"
     assert TrainingData.read(config, Start(), silent).train.steps_per_epoch > EPOCH_STEPS
-    shutil.copytree(whole.with_name("killed"), run)
+    shutil.copytree(trained.with_name("killed"), run)
     assert len(losses(run)) == 1
     train(config, run, resume=True, report=silent)
-    np.testing.assert_allclose(losses(run), losses(whole), rtol=1e-6)
-    with np.load(whole / "resume.npz") as expected, np.load(run / "resume.npz") as resumed:
+    np.testing.assert_allclose(losses(run), losses(trained), rtol=1e-6)
+    with np.load(trained / "resume.npz") as expected, np.load(run / "resume.npz") as resumed:
         for name in expected.files:
             if name != "history":
                 np.testing.assert_allclose(resumed[name], expected[name], rtol=1e-5, atol=1e-6)
-    kept = [Run.open(folder).load_model().get_weights() for folder in (run, whole)]
+    kept = [Run.open(folder).load_model().get_weights() for folder in (run, trained)]
     for resumed, expected in zip(*kept, strict=True):
         np.testing.assert_allclose(resumed, expected, rtol=1e-5, atol=1e-6)
 
@@ -264,15 +264,15 @@ def test_another_seed_gives_another_run(corpus, mixed, tmp_path):
 
 
 def test_altered_copies_are_in_the_cache_with_their_shares(corpus, tmp_path):
-    found = []
+    digests = []
     for share in (0.5, 0.6):
         values = config_for(corpus).to_dict()
         values["tokenizer"] |= {"vocab_size": 70}  # capitals, too
         for cache in (None, str(tmp_path / "cache")):
             values["data"] |= {"augment": {"upper": share}, "cache": cache}
             text = TrainingData.read(Config.from_dict(values), Start(), silent).train.text
-            found.append(text.digest)
-    assert found[0] == found[1] != found[2] == found[3]
+            digests.append(text.digest)
+    assert digests[0] == digests[1] != digests[2] == digests[3]
 
 
 def one_batch_an_epoch(corpus: Path, **training_values) -> Config:
@@ -310,8 +310,8 @@ def test_a_run_compiled_by_xla_or_in_shards_has_the_losses_of_a_plain_one(
     assert losses(plain)[-1] < losses(plain)[0]
 
 
-def test_a_run_directory_holds_what_its_contract_says(whole):
-    assert {path.name for path in whole.iterdir()} == {
+def test_a_run_directory_holds_what_its_contract_says(trained):
+    assert {path.name for path in trained.iterdir()} == {
         *(
             "config.json",
             "tokenizer.model",
@@ -322,16 +322,16 @@ def test_a_run_directory_holds_what_its_contract_says(whole):
         ),
         "tensorboard",
     }
-    result, history = json.loads((whole / "result.json").read_text()), Run.open(whole).history()
+    result, history = json.loads((trained / "result.json").read_text()), Run.open(trained).history()
     assert [epoch["epoch"] for epoch in history] == [1, 2, 3]
     assert result["steps"] == history[-1]["step"] == 3 * history[0]["step"]
     assert result["val_bleu"] == round(max(epoch["val_bleu"] for epoch in history), 4)
 
 
-def test_the_validation_loss_is_that_of_the_kept_weights_in_numpy(corpus, whole):
+def test_the_validation_loss_is_that_of_the_kept_weights_in_numpy(corpus, trained):
     """The mean over real tokens, smoothed as in the recipe."""
-    config, translator = Run.open(whole).config, Translator.load(whole)
-    valid = TrainingData.read(config, Resumed(Run.open(whole)), silent).valid
+    config, translator = Run.open(trained).config, Translator.load(trained)
+    valid = TrainingData.read(config, Resumed(Run.open(trained)), silent).valid
     nats, tokens = 0.0, 0.0
     for step in range(valid.steps_per_epoch):
         inputs, labels, weights = valid.batch(step)
@@ -339,19 +339,19 @@ def test_the_validation_loss_is_that_of_the_kept_weights_in_numpy(corpus, whole)
         losses = smoothed_cross_entropy(translator.model(inputs), labels, smoothing)
         nats += (losses * weights).sum()
         tokens += weights.sum()
-    kept = best_epoch(Run.open(whole).history())
+    kept = best_epoch(Run.open(trained).history())
     assert kept["val_loss"] == pytest.approx(nats / tokens, rel=1e-4)
 
 
-def test_tensorboard_shows_bleu_and_sample_translations(corpus, whole):
+def test_tensorboard_shows_bleu_and_sample_translations(corpus, trained):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     def events(name: str) -> EventAccumulator:
-        accumulator = EventAccumulator(str(whole / "tensorboard" / name))
+        accumulator = EventAccumulator(str(trained / "tensorboard" / name))
         accumulator.Reload()
         return accumulator
 
-    history = Run.open(whole).history()
+    history = Run.open(trained).history()
     scalars = events("validation")
     bleus = [
         float(np.frombuffer(e.tensor_proto.tensor_content or b"", "f4")[0])
@@ -419,16 +419,16 @@ def test_a_resumed_run_counts_the_minutes_behind_it(monkeypatch):
     assert (new.start, resumed.start) == (1000.0, 1000.0 - 7 * 60)
 
 
-def test_init_from_starts_with_the_other_runs_weights_and_vocabulary(corpus, whole, tmp_path):
+def test_init_from_starts_with_the_other_runs_weights_and_vocabulary(corpus, trained, tmp_path):
     """Also if the recipe states another vocabulary, and after a kill before the first step."""
     values = config_for(corpus).to_dict()
     values["tokenizer"] = {"vocab_size": 30, "model_type": "bpe"}
     values["model"]["dropout"] = 0.3
     run = tmp_path / "tuned"
-    begun = model_before_the_first_step(Config.from_dict(values), run, init_from=whole)
+    begun = model_before_the_first_step(Config.from_dict(values), run, init_from=trained)
     tuned = Run.open(run)
     resumed = model_before_the_first_step(tuned.config, run, resume=True)
-    before = Run.open(whole)
+    before = Run.open(trained)
     assert tuned.tokenizers.digests == before.tokenizers.digests
     assert tuned.config.tokenizer == before.config.tokenizer
     assert tuned.config.model.dropout == 0.3
@@ -437,11 +437,11 @@ def test_init_from_starts_with_the_other_runs_weights_and_vocabulary(corpus, who
             np.testing.assert_array_equal(new, old)
 
 
-def test_init_from_refuses_another_model(corpus, whole, tmp_path):
+def test_init_from_refuses_another_model(corpus, trained, tmp_path):
     values = full_config(corpus).to_dict()
     values["model"]["d_ff"] = 32
     with pytest.raises(ValueError, match=r"the recipe's model differs from the model of .*; omit"):
-        train(Config.from_dict(values), tmp_path / "run", init_from=whole, report=silent)
+        train(Config.from_dict(values), tmp_path / "run", init_from=trained, report=silent)
     assert not (tmp_path / "run").exists()
 
 
@@ -518,11 +518,11 @@ def test_a_translators_encoder_starts_from_a_language_model_of_the_source(
     origin, tokenizers = Generator.load(counting_run), Run.open(run).tokenizers
     assert tokenizers.source.digest == origin.tokenizer.digest != tokenizers.target.digest
     assert tokenizers.target.vocab_size == 45
-    own = [*model.source_embedding.weights, *model.encoder.weights]
+    ours = [*model.source_embedding.weights, *model.encoder.weights]
     theirs = [*origin.model.embedding.weights, *origin.model.stack.weights]
     assert len(theirs) > 10
-    for weight, other in zip(own, theirs, strict=True):
-        np.testing.assert_array_equal(weight, other)
+    for weight, expected in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(weight, expected)
 
 
 @pytest.mark.parametrize(
@@ -617,10 +617,10 @@ def test_a_linear_schedule_falls_to_0_with_the_last_step(corpus):
     np.testing.assert_allclose(rates, [0.005, 0.005 * 2 / 3, 0.005 / 3, 0, 0], atol=1e-8)
 
 
-def test_epoch_steps_end_an_epoch_within_a_pass_over_the_text(corpus, whole):
-    config = Run.open(whole).config
+def test_epoch_steps_end_an_epoch_within_a_pass_over_the_text(corpus, trained):
+    config = Run.open(trained).config
     assert TrainingData.read(config, Start(), silent).train.steps_per_epoch > EPOCH_STEPS
-    steps = [epoch["step"] for epoch in Run.open(whole).history()]
+    steps = [epoch["step"] for epoch in Run.open(trained).history()]
     assert steps == [EPOCH_STEPS, 2 * EPOCH_STEPS, 3 * EPOCH_STEPS]
 
 
