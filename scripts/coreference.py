@@ -68,8 +68,8 @@ def pronoun_decision(sentence: str, translation: str) -> Decision:
             "pass a run of the phrasebook"
         )
     pronoun_index = len(translation.rpartition(", ")[0].split()) + 1
-    others = tuple(other for other in PRONOUNS if other != pronoun)
-    return Decision(sentence, translation, pronoun_index, others)
+    alternatives = tuple(candidate for candidate in PRONOUNS if candidate != pronoun)
+    return Decision(sentence, translation, pronoun_index, alternatives)
 
 
 def hidden(pair: phrasebook.Pair, source_words: tuple[int, ...]) -> Hidden:

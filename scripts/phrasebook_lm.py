@@ -90,11 +90,11 @@ def main(run: str) -> None:
         texts = [continuation.text for continuation in continuations]
         grammatical = [text for text in texts if is_grammatical(text, "en")]
         new = [text for text in grammatical if text not in known]
-        others = [text for text in texts if text not in grammatical]
+        ungrammatical = [text for text in texts if text not in grammatical]
         shares[way] = {"grammatical": len(grammatical) / SAMPLES, "new": len(new) / SAMPLES}
         count = f"{len(grammatical)} of {SAMPLES} are grammatical, {len(new)} of them new"
         print(f"\n{way}: {count}:", *new[:5], sep="\n")
-        print("not:", *others[:5], sep="\n")
+        print("not:", *ungrammatical[:5], sep="\n")
     print(json.dumps({"bits_per_byte": bits, "n_gram_bits_per_byte": n_gram} | shares))
 
 

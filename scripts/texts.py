@@ -91,7 +91,7 @@ def change(file: Path, format: str) -> str:
     if before == after:
         return ""
     pairs = zip(before, after, strict=False)
-    index = next((n for n, (one, other) in enumerate(pairs) if one != other), len(before))
+    index = next((n for n, (a, b) in enumerate(pairs) if a != b), len(before))
     lines = [str(file)]
     for rendering in (before, after):
         nearby = rendering[max(0, index - 60) : index + 60]

@@ -135,11 +135,11 @@ class Engine:
     def __init__(
         self, spawn: SpawnContext, name: str, folder: Path, options: argparse.Namespace
     ) -> None:
-        self._pipe, other = spawn.Pipe()
-        arguments = (other, name, folder, options)
+        self._pipe, pipe = spawn.Pipe()
+        arguments = (pipe, name, folder, options)
         self._process = spawn.Process(target=_run_engine, args=arguments, daemon=True)
         self._process.start()
-        other.close()  # so that the pipe ends when the process ends
+        pipe.close()  # so that the pipe ends when the process ends
         self.load_seconds, self.megabytes = self._pipe.recv()
         size = f", {self.megabytes:.1f} MB on disk" if self.megabytes else ""
         print(f"{name:28} loaded in {self.load_seconds:5.2f} s{size}", flush=True)

@@ -39,12 +39,12 @@ def measure(options: argparse.Namespace) -> dict:
             rates.append(answered / options.seconds)
             work = f"{answered} sentences in {options.seconds:g} s"
             print(f"{clients:3} clients: {work}, every translation right")
-    one, many = rates
+    one_client, many_clients = rates
     return {
         "clients": options.clients,
-        "one_per_second": one,
-        "all_per_second": many,
-        "ratio": many / one,
+        "one_per_second": one_client,
+        "all_per_second": many_clients,
+        "ratio": many_clients / one_client,
     }
 
 

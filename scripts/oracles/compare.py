@@ -18,9 +18,9 @@ if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     ours, theirs = texts(sys.argv[1]), texts(sys.argv[2])
-    pairs = [(one.strip(), other.strip()) for one, other in zip(ours, theirs, strict=True)]
-    unequal = [(one, other) for one, other in pairs if one != other]
-    cut = sum(one.startswith(other) or other.startswith(one) for one, other in unequal)
+    pairs = [(a.strip(), b.strip()) for a, b in zip(ours, theirs, strict=True)]
+    unequal = [(a, b) for a, b in pairs if a != b]
+    cut = sum(a.startswith(b) or b.startswith(a) for a, b in unequal)
     print(f"{len(pairs) - len(unequal)} of {len(pairs)} equal, {cut} cut at another length")
-    for one, other in unequal[:5]:
-        print(f"  {one!r}\n  {other!r}")
+    for a, b in unequal[:5]:
+        print(f"  {a!r}\n  {b!r}")

@@ -179,8 +179,8 @@ def train(
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3, betas=(0.9, 0.98))
     for _ in range(STEPS):
         chosen = [both[n] for n in torch.randint(len(both), (32,), generator=generator).tolist()]
-        sources = [encode(one, text) for one, _, text, _ in chosen]
-        targets = [encode(other, text) for _, other, _, text in chosen]
+        sources = [encode(source_language, text) for source_language, _, text, _ in chosen]
+        targets = [encode(target_language, text) for _, target_language, _, text in chosen]
         inputs, labels = padded(sources), padded(targets)
         starts = torch.full((len(chosen), 1), END)
         logits = model(

@@ -205,8 +205,10 @@ def make(folder: Path, name: str, row: Row, sentences: list[tuple[str, str]]) ->
     }
     (out / "tokenizer_config.json").write_text(json.dumps(settings, indent=1))
     reloaded = MarianMTModel.from_pretrained(out).eval()
-    for one, other in zip(model.state_dict().values(), reloaded.state_dict().values(), strict=True):
-        assert torch.equal(one, other)
+    for tensor, saved in zip(
+        model.state_dict().values(), reloaded.state_dict().values(), strict=True
+    ):
+        assert torch.equal(tensor, saved)
     answer(out, reloaded, tokenizer, texts[1::5], row, target)
 
 

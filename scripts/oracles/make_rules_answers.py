@@ -44,9 +44,9 @@ def answers_of(folder: Path) -> list[dict]:
     model = AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
     sources = stored["source_ids"][:SENTENCES]
     first, second, *_ = stored["greedy"][0][1:]  # after the language token of M2M
-    one, other = stored["greedy"][1][1], stored["greedy"][2][1]
+    token, repeated = stored["greedy"][1][1], stored["greedy"][2][1]
     padding = model.generation_config.bad_words_ids or []
-    words = [*padding, [one], [first, second], [other, other]]
+    words = [*padding, [token], [first, second], [repeated, repeated]]
     answers = []
     for setting in SETTINGS:
         stated = dict(setting)

@@ -149,9 +149,9 @@ def in_turn(numbers: Sequence[int], kind: Callable[[int], Hashable]) -> list[int
     seen: Counter[Hashable] = Counter()
 
     def turn(number: int) -> int:
-        own = kind(number)
-        seen[own] += 1
-        return seen[own]
+        key = kind(number)
+        seen[key] += 1
+        return seen[key]
 
     return sorted(numbers, key=turn)
 

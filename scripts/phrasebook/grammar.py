@@ -491,7 +491,7 @@ def because_and_although(
     subject: Subject,
     action: Action,
     thing: Subject,
-    other: Subject,
+    person: Subject,
     mood: tuple[Adjective, str, str],
     tense: Tense,
     determiner: Determiner | None,
@@ -502,15 +502,15 @@ def because_and_although(
     """
     feeling, english, german = mood
     english_be, german_be = tense
-    be = BE.of(other)
+    be = BE.of(person)
     verb, thing = clause(subject, action, thing, determiner)
     if tense is PRESENT:
         happened, geschah = f"{verb:have} {verb:participle}", f"{verb:Partizip} {verb:Hilfsverb}"
     else:
         happened, geschah = f"{verb:past}", f"{verb:Präteritum am Ende}"
     return Sentence(
-        f"{main(f'{other} {be:{english_be}}')} {feeling} {english} {subject} {happened} {thing}.",
-        f"{main(f'{other:Nominativ} {be:{german_be}}')} {feeling:Prädikat},"
+        f"{main(f'{person} {be:{english_be}}')} {feeling} {english} {subject} {happened} {thing}.",
+        f"{main(f'{person:Nominativ} {be:{german_be}}')} {feeling:Prädikat},"
         f" {german}/{english} {subject:Nominativ} {thing:deutsch} {geschah}.",
     )
 
@@ -860,16 +860,16 @@ def at_time(subject: Subject, verb: Verb, time: tuple[str, str, str], tense: Ten
 @rule("comparison", 15, COMPARABLE, product((THE, THIS), (THE, THIS)))
 def comparison(
     adjective: Adjective,
-    one: Noun,
-    other: Noun,
+    compared: Noun,
+    standard: Noun,
     determiner: Determiner,
     other_determiner: Determiner,
 ) -> Sentence:
     """The mirror is smaller than this bed. / Der Spiegel ist kleiner als dieses Bett."""
-    one, other = phrase(determiner, one), phrase(other_determiner, other)
+    compared, standard = phrase(determiner, compared), phrase(other_determiner, standard)
     return Sentence(
-        f"{one} is {adjective:comparative} than {other}.",
-        f"{one:Nominativ} ist/is {adjective:Komparativ} als/than {other:Nominativ}.",
+        f"{compared} is {adjective:comparative} than {standard}.",
+        f"{compared:Nominativ} ist/is {adjective:Komparativ} als/than {standard:Nominativ}.",
     )
 
 
@@ -970,9 +970,9 @@ def serving(vessel: Noun, content: Noun, number: Determiner = A) -> tuple[str, s
     "restaurant",
     16,
     (
-        (*one, *other)
-        for one, other in product(SERVINGS, SERVINGS)
-        if one[0] is not other[0] and one[1] is not other[1]
+        (*first, *second)
+        for first, second in product(SERVINGS, SERVINGS)
+        if first[0] is not second[0] and first[1] is not second[1]
     ),
     product((ME, WE, HE, SHE)),
 )

@@ -317,11 +317,11 @@ def contracted(preposition: str, phrase: str) -> str:
     `zu/to` and `dem/the:station Bahnhof/station` become `zum/to+the:station Bahnhof/station`.
     """
     word, _, gloss = preposition.rpartition("/")
-    first, _, rest = phrase.partition(" ")
+    first, _, noun = phrase.partition(" ")
     article, _, article_gloss = first.partition("/")
     if f"{word} {article}" not in CONTRACTIONS:
         return f"{preposition} {phrase}"
-    return f"{CONTRACTIONS[f'{word} {article}']}/{gloss}+{article_gloss} {rest}"
+    return f"{CONTRACTIONS[f'{word} {article}']}/{gloss}+{article_gloss} {noun}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -505,8 +505,8 @@ def verneint(action: Action, phrase: Nominal) -> str:
     if action.german_preposition:
         return f"nicht/not {regiert(action, phrase)}"
     if isinstance(phrase, NounPhrase) and phrase.determiner in (A, NO_ARTICLE):
-        kein, _, rest = f"{phrase.determined(NOT_A):{action.case}}".partition(" ")
-        return f"{kein}+not {rest}"
+        kein, _, noun = f"{phrase.determined(NOT_A):{action.case}}".partition(" ")
+        return f"{kein}+not {noun}"
     return f"{regiert(action, phrase)} nicht/not"
 
 

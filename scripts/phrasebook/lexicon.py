@@ -535,7 +535,7 @@ CALLING = Action(CALL, PEOPLE)
 HELPING = Action(HELP, PEOPLE, "Dativ")
 INVITING = Action(INVITE, PEOPLE)
 COLLECTING = Action(
-    PICK_UP, tuple(one for one in PEOPLE if isinstance(one, NounPhrase))
+    PICK_UP, tuple(person for person in PEOPLE if isinstance(person, NounPhrase))
 )  # not "pick up him"
 PERSON_ACTIONS = (
     CALLING, HELPING, INVITING, COLLECTING,
@@ -669,14 +669,14 @@ def transitive(
                 yield subject, action, thing
 
 
-def same_person(one: Nominal, other: Nominal) -> bool:
+def same_person(first: Nominal, second: Nominal) -> bool:
     """Whether a verb between the two would be reflexive.
 
     Examples are "I call us" and "the boy helps the boy".
     """
-    if isinstance(one, NounPhrase) and isinstance(other, NounPhrase):
-        return one.noun is other.noun
-    return one is other or {one, other} == {ME, WE}
+    if isinstance(first, NounPhrase) and isinstance(second, NounPhrase):
+        return first.noun is second.noun
+    return first is second or {first, second} == {ME, WE}
 
 
 # --- Tenses, moods and the surroundings of a clause -----------------------------------------------
@@ -825,7 +825,7 @@ EVENTS = (
 )
 
 COMPARABLE = tuple(
-    (adjective, one, other)
+    (adjective, first, second)
     for nouns, adjectives in (
         ((SHIRT, DRESS, COAT, SKIRT, JACKET), (NEW, OLD, LONG, CHEAP, EXPENSIVE, BEAUTIFUL)),
         (
@@ -835,14 +835,14 @@ COMPARABLE = tuple(
         (BUILDINGS, (NEW, OLD, BIG, SMALL, BEAUTIFUL)),
         ((CAR, BUS, TRAIN, BICYCLE, TAXI), (NEW, OLD, BIG, SMALL, CHEAP, EXPENSIVE)),
     )
-    for adjective, one, other in product(adjectives, nouns, nouns)
-    if one is not other
+    for adjective, first, second in product(adjectives, nouns, nouns)
+    if first is not second
 )
 PEERS = tuple(
-    (adjective, one, other)
+    (adjective, first, second)
     for generation in ((MOTHER, FATHER, AUNT, UNCLE), (SISTER, BROTHER, FRIEND, NEIGHBOR), CHILDREN)
-    for adjective, one, other in product((OLD, YOUNG), generation, generation)
-    if one is not other
+    for adjective, first, second in product((OLD, YOUNG), generation, generation)
+    if first is not second
 )
 CITIES = (
     ("Berlin", "Berlin"), ("Hamburg", "Hamburg"), ("Dresden", "Dresden"), ("Bremen", "Bremen"),

@@ -132,7 +132,7 @@ def _has_start_vector(model: Transformer, order: RowOrder) -> bool:
     """Whether the start vector differs from the vector of the foreign start token."""
     table = model.target_embedding.table()
     start = order.rows[START_ID]
-    same = [here for here, row in enumerate(order.rows) if row == start and here != PAD_ID]
+    same = [number for number, row in enumerate(order.rows) if row == start and number != PAD_ID]
     return bool(np.any(table[same] != table[START_ID]))
 
 

@@ -53,8 +53,8 @@ def trim(checkpoint: Checkpoint, text: str) -> Checkpoint:
     model = _with_ids(checkpoint.model, checkpoint.target.order, target.order)
     trimmed = dataclasses.replace(checkpoint, model=model, source=source, target=target)
     record = {
-        "pieces": [len(one.target.order.rows) for one in (checkpoint, trimmed)],
-        "bytes": [_bytes(one) for one in (checkpoint, trimmed)],
+        "pieces": [len(c.target.order.rows) for c in (checkpoint, trimmed)],
+        "bytes": [_bytes(c) for c in (checkpoint, trimmed)],
         "coverage": round(coverage, 6),
     }
     return dataclasses.replace(trimmed, provenance={**trimmed.provenance, "trimmed": record})
@@ -62,8 +62,8 @@ def trim(checkpoint: Checkpoint, text: str) -> Checkpoint:
 
 def _with_ids(model: ModelConfig, before: RowOrder, after: RowOrder) -> ModelConfig:
     """Return a model whose rules use the new ids, without words that can no longer occur."""
-    here = {row: number for number, row in enumerate(after.rows) if number != START_ID}
-    ids = {number: here[row] for number, row in enumerate(before.rows) if row in here}
+    numbers = {row: number for number, row in enumerate(after.rows) if number != START_ID}
+    ids = {number: numbers[row] for number, row in enumerate(before.rows) if row in numbers}
     ids[START_ID] = START_ID
     rules = model.dialect.rules
     rules = rules.replace(
@@ -154,11 +154,11 @@ def _cut(vocabulary: Vocabulary, kept: set[str]) -> Vocabulary:
     model.pieces.extend(pieces)
     model.trainer_spec.vocab_size = len(pieces)
     rows = vocabulary.order.rows
-    others = [row for row in rows[SPECIAL:] if row is not None and vocabulary.pieces[row] in kept]
+    ordinary = [row for row in rows[SPECIAL:] if row is not None and vocabulary.pieces[row] in kept]
     return dataclasses.replace(
         vocabulary,
         model=model.SerializeToString(),
-        order=RowOrder((*rows[:SPECIAL], *others), vocabulary.order.foreign_size),
+        order=RowOrder((*rows[:SPECIAL], *ordinary), vocabulary.order.foreign_size),
         languages=[piece for piece in vocabulary.languages if piece in kept],
     )
 

@@ -45,8 +45,8 @@ class RowOrder:
             (4, 1, 4, 0, 2, 3)
         """
         special = {unknown, end, pad}
-        others = [row for row in range(size) if row not in special]
-        return cls((pad, unknown, start, end, *others), size)
+        ordinary = [row for row in range(size) if row not in special]
+        return cls((pad, unknown, start, end, *ordinary), size)
 
     def bring_in(self, table: np.ndarray) -> np.ndarray:
         """Return a table (foreign_size,) or (foreign_size, D) in the order of this package.
@@ -54,11 +54,11 @@ class RowOrder:
         The result (V,) or (V, D) is float32; rows that the foreign table lacks are zero.
         """
         ordered = np.zeros((len(self.rows), *table.shape[1:]), np.float32)
-        for here in range(0, len(self.rows), CHUNK):
-            rows = self.rows[here : here + CHUNK]
-            ordered[here : here + CHUNK] = table[[0 if row is None else row for row in rows]]
+        for number in range(0, len(self.rows), CHUNK):
+            rows = self.rows[number : number + CHUNK]
+            ordered[number : number + CHUNK] = table[[0 if row is None else row for row in rows]]
             release(table)
-        ordered[[here for here, row in enumerate(self.rows) if row is None]] = 0
+        ordered[[number for number, row in enumerate(self.rows) if row is None]] = 0
         return ordered
 
     def give_back(self, table: np.ndarray) -> np.ndarray:
@@ -67,9 +67,9 @@ class RowOrder:
         If start and padding share a foreign row, it gets the start's vector, which the model reads.
         """
         foreign = np.zeros((self.foreign_size, *table.shape[1:]), table.dtype)
-        for here in [PAD_ID, START_ID, *range(SPECIAL, len(self.rows)), UNKNOWN_ID, END_ID]:
-            if self.rows[here] is not None:
-                foreign[self.rows[here]] = table[here]
+        for number in [PAD_ID, START_ID, *range(SPECIAL, len(self.rows)), UNKNOWN_ID, END_ID]:
+            if self.rows[number] is not None:
+                foreign[self.rows[number]] = table[number]
         return foreign
 
     def pieces(self, foreign: Sequence[str]) -> list[str]:

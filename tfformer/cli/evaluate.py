@@ -96,11 +96,11 @@ def _evaluate_translation(run: Run, source: str, references: Sequence[str]) -> d
     return {**measured, "sentences": len(sources), "seconds": seconds}
 
 
-def _aligned_texts(source: str, others: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+def _aligned_texts(source: str, files: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     """Return the lines of the source, and of each file that must have as many."""
     from tfformer.data.sources import read_aligned
 
-    pairs = [list(read_aligned(source, other)) for other in others]
+    pairs = [list(read_aligned(source, file)) for file in files]
     return [text for text, _ in pairs[0]], [[text for _, text in aligned] for aligned in pairs]
 
 
@@ -206,17 +206,17 @@ def _comparison_lines(compared: Comparison) -> Iterator[str]:
     yield f"{compared.sentences:,} sentences, {compared.different:,} of them translated differently"
     yield ""
     yield "            A       B   B - A      95% interval  p: bootstrap  randomisation"
-    for one in compared.metrics:
-        first, second = one.scores
-        interval = "{:+.2f} to {:+.2f}".format(*one.interval)
+    for row in compared.metrics:
+        first, second = row.scores
+        interval = "{:+.2f} to {:+.2f}".format(*row.interval)
         yield (
-            f"{one.metric:5}{first:8.2f}{second:8.2f}{one.difference:+8.2f}{interval:>18}"
-            f"{one.bootstrap_p:14.4f}{one.randomisation_p:15.4f}"
+            f"{row.metric:5}{first:8.2f}{second:8.2f}{row.difference:+8.2f}{interval:>18}"
+            f"{row.bootstrap_p:14.4f}{row.randomisation_p:15.4f}"
         )
     yield ""
-    for one in compared.metrics:
-        verdict = f"{one.better} is better" if one.better else "no significant difference"
-        yield f"{one.metric}: {verdict} ({one.signature})"
+    for row in compared.metrics:
+        verdict = f"{row.better} is better" if row.better else "no significant difference"
+        yield f"{row.metric}: {verdict} ({row.signature})"
     for sentence in compared.most_different[:PRINTED]:
         yield ""
         yield "line {}, chrF {:.1f} and {:.1f}".format(sentence.line, *sentence.chrf)

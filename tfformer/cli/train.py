@@ -137,6 +137,6 @@ def _check_texts(config: "Config") -> None:
     from tfformer.data.sources import check_exists, source_files
 
     for source in (config.data.train, config.data.valid):
-        parts = source_files(source, config.data.folder) if source else []
-        for path in (path for part in parts for path in part):
+        groups = source_files(source, config.data.folder) if source else []
+        for path in (path for group in groups for path in group):
             check_exists(path.absolute())

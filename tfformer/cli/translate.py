@@ -224,7 +224,7 @@ def _alignments(engine: Engine, sources: list[str], translations: list[str]) -> 
     assert isinstance(engine, KerasEngine)
     translator = engine.translator
     encoded, targets = translator.encode(sources), translator.encode_targets(translations)
-    return [pharaoh(one) for one in alignments(translator, encoded, targets)]
+    return [pharaoh(links) for links in alignments(translator, encoded, targets)]
 
 
 # --- Whole texts --------------------------------------------------------------------------------

@@ -72,8 +72,8 @@ def mistyped(row: Row, draw: random.Random) -> Row:
     if not indices:
         return row
     index = draw.choice(indices)
-    one, other = source[index], source[index + 1]
-    slip = draw.choice([other + one, other, one + one + other])
+    letter, following = source[index], source[index + 1]
+    slip = draw.choice([following + letter, following, letter + letter + following])
     return (source[:index] + slip + source[index + 2 :], *targets)
 
 
@@ -98,18 +98,18 @@ class Placeholders:
         """Return the pair with placeholders, or unchanged if no word can get one."""
         source, target = row
         alike = [(word, word) for word in _words_alike(source, target)]
-        others = [
+        unlike = [
             pair for pair in translated_words(source, target, self.lexicon) if pair[0] != pair[1]
         ]
-        most = min(len(others), max(0, len(self.symbols) - len(alike)))
-        some = draw.sample(others, draw.randint(min(1, most), most))
+        most = min(len(unlike), max(0, len(self.symbols) - len(alike)))
+        some = draw.sample(unlike, draw.randint(min(1, most), most))
         words = [*alike, *some]
         symbols = draw.sample(self.symbols, min(len(words), len(self.symbols)))
         new_source, new_target = {}, {}
-        for symbol, (word, other) in zip(symbols, words, strict=False):
-            is_before = (word, other) in some and draw.random() < BEFORE
+        for symbol, (word, translation) in zip(symbols, words, strict=False):
+            is_before = (word, translation) in some and draw.random() < BEFORE
             new_source[word] = f"{symbol} {word}" if is_before else symbol
-            new_target[other] = f"{symbol} {other}" if is_before else symbol
+            new_target[translation] = f"{symbol} {translation}" if is_before else symbol
         return _with_words(source, new_source), _with_words(target, new_target)
 
 
@@ -126,8 +126,8 @@ def _with_words(text: str, new: dict[str, str]) -> str:
 def _words_alike(source: str, target: str) -> list[str]:
     """Return the names and numbers that occur on both sides, because a translation copies them."""
     targets = set(words_of(target))
-    first, *others = words_of(source) or [""]
-    names = [word for word in others if word[:1].isupper() or not word.isalpha()]
+    first, *later = words_of(source) or [""]
+    names = [word for word in later if word[:1].isupper() or not word.isalpha()]
     candidates = names if first.isalpha() else [first, *names]
     return [word for word in dict.fromkeys(candidates) if word in targets]
 

@@ -176,7 +176,7 @@ class PieceTokenizer(Tokenizer):
             for pattern, replacement in self._compiled:
                 sentence = pattern.sub(replacement, sentence)
             parted.append(self._code(sentence))
-        texts = [rest.encode() for _, rest in parted]
+        texts = [body.encode() for _, body in parted]
         rows = self._processor.encode(texts, out_type=str) if texts else []
         begin = [] if self._prefix is None else [self._prefix]
         ids = []
@@ -241,8 +241,8 @@ class PieceTokenizer(Tokenizer):
                 return with_prefix(ids.with_flat_values(look_up(ids.flat_values)))
             has_code = tf.strings.regex_full_match(text, r"(?s)>>.*?<<.*")
             code = tf.strings.regex_replace(text, r"(?s)^(>>.*?<<).*$", r"\1")
-            rest = tf.strings.regex_replace(text, r"(?s)^>>.*?<<", "", replace_global=False)
-            body = cutter.tokenize(tf.where(has_code, rest, text))
+            after_code = tf.strings.regex_replace(text, r"(?s)^>>.*?<<", "", replace_global=False)
+            body = cutter.tokenize(tf.where(has_code, after_code, text))
             codes = tf.ragged.boolean_mask(code[:, tf.newaxis], has_code[:, tf.newaxis])
             ids = tf.concat([codes, body], axis=1)
             return with_prefix(ids.with_flat_values(look_up(ids.flat_values)))

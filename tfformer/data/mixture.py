@@ -47,11 +47,11 @@ def rows_by_shares(
     stops[-1] = total
     first = start = 0
     for size, stop in zip(sizes, stops.tolist(), strict=True):
-        whole, rest = divmod(stop - start, size)
-        drawn = random.choice(size, rest, replace=False, shuffle=False)
+        passes, remainder = divmod(stop - start, size)
+        drawn = random.choice(size, remainder, replace=False, shuffle=False)
         drawn.sort()
-        rows[start : stop - rest] = np.tile(np.arange(size, dtype=dtype), whole)
-        rows[stop - rest : stop] = drawn
+        rows[start : stop - remainder] = np.tile(np.arange(size, dtype=dtype), passes)
+        rows[stop - remainder : stop] = drawn
         rows[start:stop] += first
         first += size
         start = stop

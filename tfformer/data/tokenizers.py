@@ -463,11 +463,11 @@ def _are_symbols_apart(proto: Any) -> bool:
 
     The fast operation treats a symbol as a piece with the best score, and normalises it too.
     """
-    symbols = [piece.piece for piece in proto.pieces if piece.type == USER_DEFINED]
-    others = [piece.piece for piece in proto.pieces if piece.type == NORMAL]
+    symbols = [p.piece for p in proto.pieces if p.type == USER_DEFINED]
+    pieces = [p.piece for p in proto.pieces if p.type == NORMAL]
     return not symbols or (
         all(map(PLACEHOLDER.fullmatch, symbols))
-        and not any(re.search(".[⟦⟧]|[⟦⟧].", piece) for piece in others)
+        and not any(re.search(".[⟦⟧]|[⟦⟧].", p) for p in pieces)
     )
 
 

@@ -152,15 +152,15 @@ class Engine(ABC):
         if signature == GREEDY:
             best = [hypotheses[0] for hypotheses in self.n_best(texts, beam_size=1)]
             return {
-                "translation": np.array([one.text.encode() for one in best], object),
-                "score": np.array([one.score for one in best], np.float32),
+                "translation": np.array([hypothesis.text.encode() for hypothesis in best], object),
+                "score": np.array([hypothesis.score for hypothesis in best], np.float32),
             }
         shape = len(texts), self.beam_size
         translations, scores = np.full(shape, b"", object), np.full(shape, NO_TRANSLATION)
         for row, hypotheses in enumerate(self.n_best(texts)):
-            for rank, one in enumerate(hypotheses):
-                translations[row, rank] = one.text.encode()
-                scores[row, rank] = one.score
+            for rank, hypothesis in enumerate(hypotheses):
+                translations[row, rank] = hypothesis.text.encode()
+                scores[row, rank] = hypothesis.score
         return {"translations": translations, "scores": scores.astype(np.float32)}
 
     def close(self) -> None:  # noqa: B027  most engines have nothing to free
@@ -187,5 +187,5 @@ class Engine(ABC):
     def _encoded(self, sentences: Sequence[str]) -> list[list[int]]:
         """The source ids of sentences, at most `max_tokens` each."""
         characters = CHARACTERS_PER_TOKEN * (self.max_tokens + 1)
-        rows = self._tokenizers.source.encode([one[:characters] for one in sentences])
+        rows = self._tokenizers.source.encode([sentence[:characters] for sentence in sentences])
         return [row[: self.max_tokens] for row in rows]

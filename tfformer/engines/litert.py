@@ -93,7 +93,7 @@ class LitertEngine(Engine):
         translations = []
         for scores in result.scores.tolist():
             row = [Translation(next(texts), score) for score in scores]
-            translations.append([one for one in row if one.score > NO_TRANSLATION / 2])
+            translations.append([t for t in row if t.score > NO_TRANSLATION / 2])
         return translations
 
 

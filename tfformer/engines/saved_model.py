@@ -58,7 +58,7 @@ class SavedModelEngine(Engine):
     def _search(
         self, sentences: Sequence[str], beam_size: int, count: int
     ) -> list[list[Translation]]:
-        inputs = {"text": np.array([one.encode() for one in sentences], object)}
+        inputs = {"text": np.array([sentence.encode() for sentence in sentences], object)}
         if beam_size == 1:
             outputs = self.run(GREEDY, inputs)
             pairs = zip(outputs["translation"], outputs["score"], strict=True)

@@ -68,7 +68,7 @@ class Comparison:
 
     def page(self) -> str:
         """Return an HTML page that shows the comparison and loads nothing from elsewhere."""
-        pairs = [one.translations for one in self.most_different]
+        pairs = [sentence.translations for sentence in self.most_different]
         marks = [(marked(first, second), marked(second, first)) for first, second in pairs]
         return fill_page(TEMPLATE, {**dataclasses.asdict(self), "marks": marks})
 
@@ -116,7 +116,7 @@ def compare(
     )
 
 
-def marked(text: str, other: str) -> list[tuple[str, bool]]:
+def marked(text: str, counterpart: str) -> list[tuple[str, bool]]:
     """Split a text into spans, each with whether it is missing from the other text.
 
     Example:
@@ -124,7 +124,7 @@ def marked(text: str, other: str) -> list[tuple[str, bool]]:
         [('The ', False), ('old ', True), ('dog ', False), ('sleeps', True), ('.', False)]
     """
     words = WORDS.findall(text)
-    matcher = SequenceMatcher(str.isspace, words, WORDS.findall(other), autojunk=False)
+    matcher = SequenceMatcher(str.isspace, words, WORDS.findall(counterpart), autojunk=False)
     return [
         ("".join(words[start:end]), operation != "equal")
         for operation, start, end, *_ in matcher.get_opcodes()
@@ -183,12 +183,12 @@ def _most_different(
     pairs: Sequence[tuple[str, str]], sources: Sequence[str], references: Sequence[Sequence[str]]
 ) -> tuple[SentenceComparison, ...]:
     chrf = sacrebleu.CHRF()
-    found = []
+    rows = []
     for number, (source, translations) in enumerate(zip(sources, pairs, strict=True)):
         if translations[0] == translations[1]:
             continue
         correct = tuple(texts[number] for texts in references)
         first, second = (chrf.sentence_score(text, correct).score for text in translations)
-        found.append(SentenceComparison(number + 1, source, correct, translations, (first, second)))
-    found.sort(key=lambda one: abs(one.chrf[1] - one.chrf[0]), reverse=True)
-    return tuple(found[:LISTED])
+        rows.append(SentenceComparison(number + 1, source, correct, translations, (first, second)))
+    rows.sort(key=lambda sentence: abs(sentence.chrf[1] - sentence.chrf[0]), reverse=True)
+    return tuple(rows[:LISTED])

@@ -147,8 +147,8 @@ def _names(tensors: Mapping[str, Any]) -> str:
 
 def _checks(manifest: Mapping[str, Any]) -> list[str]:
     lines = [
-        f"- `{name}`: {one['identical']} of {one['sentences']} samples match the run's text."
-        for name, one in manifest["parity"].items()
+        f"- `{name}`: {check['identical']} of {check['sentences']} samples match the run's text."
+        for name, check in manifest["parity"].items()
     ]
     if bleu := manifest.get("bleu"):
         lines.append(

@@ -50,7 +50,7 @@ def compare(folder: Path, questions: Sequence[Question]) -> dict[str, dict[str, 
     not a number differs by infinity. If several loaders run the artifact, the worst figures are
     returned.
     """
-    requests = [(one.signature, inputs) for one in questions for inputs in one.requests]
+    requests = [(q.signature, inputs) for q in questions for inputs in q.requests]
     measured: dict[str, dict[str, Any]] = {}
     for answers in ask(folder, requests):
         outputs = iter(answers)
@@ -108,8 +108,8 @@ def _refusal(reason: str) -> ValueError:
 def compared(question: Question, answers: Sequence[Scored]) -> dict[str, Any]:
     """Return the figures of `compare` for the answers to a question."""
     differences = []
-    for (text, score), (other, measured) in zip(question.expected, answers, strict=True):
-        if text == other:
+    for (text, score), (reply, measured) in zip(question.expected, answers, strict=True):
+        if text == reply:
             difference = abs(score - measured) / max(1.0, abs(score))
             differences.append(math.inf if math.isnan(difference) else difference)
     return {

@@ -158,8 +158,8 @@ def beam_search(
         )
         top_scores, top_beams, top_tokens = continuations  # each (B, K)
         if narrowing:  # each finished hypothesis takes the place of a beam
-            found = tf.reduce_sum(tf.cast(is_used(beams.finished.scores), tf.int32), axis=1)  # (B,)
-            is_within = tf.sequence_mask(beam_size - found, tf.shape(top_scores)[1])
+            ended = tf.reduce_sum(tf.cast(is_used(beams.finished.scores), tf.int32), axis=1)  # (B,)
+            is_within = tf.sequence_mask(beam_size - ended, tf.shape(top_scores)[1])
             top_scores = tf.where(is_within, top_scores, EMPTY)
         top_ids = tf.gather(beams.ids, top_beams, batch_dims=1)  # (B, K, L)
         top_ids = write_tokens(top_ids, top_tokens, step)  # (B, K, L)

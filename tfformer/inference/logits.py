@@ -55,13 +55,13 @@ def top_k(logits: tf.Tensor, k: int) -> tuple[tf.Tensor, tf.Tensor]:
     size = logits.shape[-1]
     if size is None or size // BLOCK <= k:
         return tf.math.top_k(logits, k)
-    count, rest = divmod(size, BLOCK)
+    count, remainder = divmod(size, BLOCK)
     blocks = tf.reshape(logits[:, : count * BLOCK], [-1, count, BLOCK])
     _, best = tf.math.top_k(tf.reduce_max(blocks, axis=-1), k)  # (R, k)
     best = -tf.math.top_k(-best, k).values  # ascending
     values = tf.reshape(tf.gather(blocks, best, batch_dims=1), [-1, k * BLOCK])
     ids = tf.reshape(best[:, :, tf.newaxis] * BLOCK + tf.range(BLOCK), [-1, k * BLOCK])
-    if rest:
+    if remainder:
         last = tf.range(count * BLOCK, size)
         values = tf.concat([values, logits[:, count * BLOCK :]], axis=1)
         ids = tf.concat([ids, tf.zeros_like(ids[:, :1]) + last], axis=1)
@@ -83,10 +83,10 @@ def argmax(logits: tf.Tensor) -> tf.Tensor:
     size = logits.shape[-1]
     if size is None or size < LARGE:
         return tf.argmax(logits, axis=-1, output_type=tf.int32)
-    whole = size // BLOCK * BLOCK
-    maxima = tf.reduce_max(tf.reshape(logits[:, :whole], [-1, whole // BLOCK, BLOCK]), axis=-1)
-    if whole < size:
-        remaining = tf.reduce_max(logits[:, whole:], axis=-1, keepdims=True)
+    cut = size // BLOCK * BLOCK
+    maxima = tf.reduce_max(tf.reshape(logits[:, :cut], [-1, cut // BLOCK, BLOCK]), axis=-1)
+    if cut < size:
+        remaining = tf.reduce_max(logits[:, cut:], axis=-1, keepdims=True)
         maxima = tf.concat([maxima, remaining], axis=1)
     block = tf.argmax(maxima, axis=-1, output_type=tf.int32)  # (R,)
     first = tf.minimum(block * BLOCK, size - BLOCK)

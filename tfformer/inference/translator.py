@@ -149,18 +149,18 @@ class Translator(TextModel):
 
     def with_search(self, decoding: DecodingConfig, max_length: int | None = None) -> Self:
         """Return a copy with another search and, if given, another `max_length`."""
-        other = copy.copy(self)
-        other.decoding = decoding
-        other.max_length = max_length or self.max_length
-        other._graphs = {}
-        return other
+        changed = copy.copy(self)
+        changed.decoding = decoding
+        changed.max_length = max_length or self.max_length
+        changed._graphs = {}
+        return changed
 
     def with_model(self, model: Model) -> Self:
         """Return a copy with another model, which has the same vocabularies."""
         assert isinstance(model, Transformer)
-        other = self.with_search(self.decoding)
-        other.model = model
-        return other
+        changed = self.with_search(self.decoding)
+        changed.model = model
+        return changed
 
     def search_settings(self) -> dict[str, Any]:
         """Return the section `decoding` of the model's recipe."""

@@ -84,7 +84,7 @@ class Directions:
         for pair in itertools.product(sources, targets):
             if pair in models:
                 return Direction(*pair, models[pair])
-        known = ", ".join(f"{one} to {other}" for one, other in models)
+        known = ", ".join(f"{from_} to {to}" for from_, to in models)
         known = known or "nothing, because no model states its languages; serve it as en-de=MODEL"
         is_known = source not in ("", AUTO)
         asked = f"{source[:20]} to {target[:20]}" if is_known else f"translation to {target[:20]}"
@@ -99,7 +99,7 @@ class Directions:
     def sources_of(self, target: str) -> list[str]:
         """Return the source languages for which a model translates into `target`."""
         wanted = {target.lower(), _base(target.lower())}
-        return [source for source, other in self._models if other in wanted]
+        return [source for source, to in self._models if to in wanted]
 
     async def detect(self, text: str, among: Sequence[str] | None = None) -> list[Detected]:
         """Return the languages that a text may be in, the most likely first.
@@ -123,7 +123,7 @@ class Directions:
             Detected(code, round(100 * share / total, 1))
             for code, share in zip(languages, known, strict=True)
         ]
-        return sorted(candidates, key=lambda one: one.confidence, reverse=True)
+        return sorted(candidates, key=lambda candidate: candidate.confidence, reverse=True)
 
     @cached_property
     def _detector(self) -> Any:

@@ -23,7 +23,7 @@ router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 @router.get("/")
 async def page(state: Served) -> HTMLResponse:
     """Return the translation page."""
-    known = [one for one in state.models if BEAM in one.newest.signatures]
+    known = [m for m in state.models if BEAM in m.newest.signatures]
     if not known:
         raise RequestError(
             f"{', '.join(state.models.names)} has no signature {BEAM}, which the page "

@@ -58,18 +58,18 @@ class QueuedTranslator:
         that the model refuses, raise RequestError.
         """
         cached = {
-            one: self._cache.find(version, signature, one) for one in dict.fromkeys(sentences)
+            text: self._cache.find(version, signature, text) for text in dict.fromkeys(sentences)
         }
-        missing = [one for one, best in cached.items() if best is None]
+        missing = [text for text, best in cached.items() if best is None]
         for start in range(0, len(missing), PORTION):
             portion = missing[start : start + PORTION]
-            inputs = {"text": np.array([one.encode() for one in portion], object)}
+            inputs = {"text": np.array([text.encode() for text in portion], object)}
             async with self._portions:
                 outputs = await self._queue.submit(version, signature, inputs)
             for sentence, best in zip(portion, _lists(outputs), strict=True):
                 self._cache.keep(version, signature, sentence, best)
                 cached[sentence] = best
-        return [cached[one] or [""] for one in sentences]
+        return [cached[text] or [""] for text in sentences]
 
     async def texts(
         self,
@@ -162,7 +162,9 @@ class QueuedTranslator:
         )
         for portion in _portions(stretches):
             distinct = list(dict.fromkeys(portion))
-            translated = await asyncio.gather(*(self._piece(direction, one) for one in distinct))
+            translated = await asyncio.gather(
+                *(self._piece(direction, sentence) for sentence in distinct)
+            )
             pieces = dict(zip(distinct, translated, strict=True))
             for segment in portion:
                 yield pieces[segment]
@@ -173,8 +175,8 @@ class QueuedTranslator:
             return TranslatedPiece(segment.text, segment.text, False, [])
         (translation,) = await self.texts(direction, segment.text)
         n_best = self._cache.find(direction.model.newest, BEAM, segment.text) or []
-        others = n_best[1:] if n_best[:1] == [translation] else []
-        return TranslatedPiece(segment.text, translation, True, others)
+        alternatives = n_best[1:] if n_best[:1] == [translation] else []
+        return TranslatedPiece(segment.text, translation, True, alternatives)
 
     def close(self) -> None:
         """Shut down the thread pools."""
@@ -227,7 +229,7 @@ def _lists(outputs: Arrays) -> list[list[str]]:
     only in case.
     """
     if "translation" in outputs:
-        return [[_text(one)] for one in outputs["translation"]]
+        return [[_text(translation)] for translation in outputs["translation"]]
     lists = []
     for beam, scores in zip(outputs["translations"], outputs["scores"], strict=True):
         distinct: dict[str, str] = {}

@@ -96,7 +96,7 @@ class RequestQueue:
     def _take(self) -> list[_Request]:
         """Remove the first request and as many of its group as fit into one batch."""
         batch: list[_Request] = []
-        others: list[_Request] = []
+        waiting: list[_Request] = []
         size = 0
         for request in self._waiting:
             joins = not batch or request.group == batch[0].group
@@ -104,9 +104,9 @@ class RequestQueue:
                 batch.append(request)
                 size += request.size
             else:
-                others.append(request)
-        self._waiting = others
-        if not others:
+                waiting.append(request)
+        self._waiting = waiting
+        if not waiting:
             self._arrived.clear()
         return batch
 

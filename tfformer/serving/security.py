@@ -46,7 +46,7 @@ class ApiKeys:
     def is_known(self, key: str) -> bool:
         """Return whether a key is accepted, in constant time."""
         given = key.encode("utf-8", "surrogatepass")
-        known = [hmac.compare_digest(given, one) for one in self._keys]
+        known = [hmac.compare_digest(given, stored) for stored in self._keys]
         return not known or any(known)
 
     def check(self, headers: Headers, key: object = None) -> None:

@@ -71,11 +71,11 @@ def serve(
         uvicorn.Server(config).run([listener])
 
 
-def _named(places: Sequence[str | Path]) -> dict[str, Path]:
+def _named(addresses: Sequence[str | Path]) -> dict[str, Path]:
     """Return the paths by the models' names, which default to the names of the folders."""
     paths: dict[str, Path] = {}
-    for place in places:
-        given, path = split_name(str(place))
+    for address in addresses:
+        given, path = split_name(str(address))
         folder = path.resolve()
         name = given or (folder.parent.name if folder.name.isdecimal() else folder.name)
         if not re.fullmatch(NAME, name) or len(name) > MAX_NAME:

@@ -233,7 +233,7 @@ class Trainer(DataParallelTrainer):
 
     def _create_default_callbacks(self) -> list[Any]:
         callbacks = super()._create_default_callbacks()
-        return [one for one in callbacks if type(one).__name__ != "PlacementGroupCleanerCallback"]
+        return [c for c in callbacks if type(c).__name__ != "PlacementGroupCleanerCallback"]
 
 
 @dataclass
@@ -312,11 +312,11 @@ def cause_of(error: TrainingFailedError, workers: int, minutes: float) -> Except
         causes = [_unpacked(error.controller_failure)]
     else:
         causes = [error]
-    lost = [one for one in causes if isinstance(one, ray.exceptions.RayError | RayTrainError)]
+    lost = [cause for cause in causes if isinstance(cause, ray.exceptions.RayError | RayTrainError)]
     if lost:
         return WorkerLostError(textwrap.shorten(reason(lost[0]), 200))
-    others = [one for one in causes if not isinstance(one, ConnectionError)]
-    return (others or causes)[0]
+    informative = [cause for cause in causes if not isinstance(cause, ConnectionError)]
+    return (informative or causes)[0]
 
 
 def _unpacked(failure: Exception) -> Exception:

@@ -145,13 +145,13 @@ class TutorialLayer(keras.layers.Layer):
         training: bool | None = None,
     ) -> tf.Tensor:
         """Return vectors (B, T, D); a decoder also attends to a memory (B, S, D)."""
-        first, *others = self.attentions
+        first, *further = self.attentions
         mask = None if padding_mask is None else padding_mask[:, None, :]
         attended = first(
             x, x, attention_mask=mask, use_causal_mask=memory is not None, training=training
         )
         x = self.normalizations[0](x + attended)
-        for attention in others:
+        for attention in further:
             mask = encoder_padding_mask[:, None, :]
             x = self.normalizations[1](
                 x + attention(x, memory, attention_mask=mask, training=training)

@@ -87,11 +87,11 @@ def with_search(
     place of Transformers'.
     """
     settings = search.settings
-    here = {row: number for number, row in enumerate(order.rows) if number != START_ID}
+    ids = {row: number for number, row in enumerate(order.rows) if number != START_ID}
     words = settings.get("bad_words_ids") or []
-    is_known = isinstance(words, list) and all(_is_word(word, here) for word in words)
-    words = [[here[row] for row in word] for word in words] if is_known else []
-    rules = _rules(search, words, here.get(order.rows[START_ID], START_ID))
+    is_known = isinstance(words, list) and all(_is_word(word, ids) for word in words)
+    words = [[ids[row] for row in word] for word in words] if is_known else []
+    rules = _rules(search, words, ids.get(order.rows[START_ID], START_ID))
     left_out = _unknown(search)
     for name in LIMITS:
         limit = settings.get(name)
@@ -115,12 +115,12 @@ def with_search(
     return model.replace(dialect=dialect)
 
 
-def _is_word(word: object, here: Mapping[int | None, int]) -> bool:
+def _is_word(word: object, ids: Mapping[int | None, int]) -> bool:
     """Whether a value is a list of ids of the checkpoint."""
     return (
         isinstance(word, list)
         and bool(word)
-        and all(isinstance(row, int) and row in here for row in word)
+        and all(isinstance(row, int) and row in ids for row in word)
     )
 
 

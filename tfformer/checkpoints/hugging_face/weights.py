@@ -226,8 +226,8 @@ def _tables(
 def _check_ties(groups: Groups, tensors: Tensors) -> None:
     """Warn if tied tensors differ; the shared tensor is used, the others are usually leftovers."""
     for aliases in groups.values():
-        first, *others = [name for name in aliases if name in tensors]
-        for name in others:
+        first, *copies = [name for name in aliases if name in tensors]
+        for name in copies:
             if tensors[name].shape != tensors[first].shape:
                 raise ValueError(
                     f"{first} and {name} are tied, but have the shapes {tensors[first].shape} and "

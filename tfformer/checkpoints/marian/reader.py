@@ -228,8 +228,8 @@ def _check_options(path: Path, options: MarianOptions) -> None:
             "without a projection"
         )
     layers = {name for name in options if str(name).startswith("transformer-")}
-    others: dict[str, tuple[object, ...]] = dict.fromkeys(layers - {*WITHOUT_EFFECT, *READ}, UNSET)
-    for name, known in sorted((others | MUST_BE).items()):
+    unset: dict[str, tuple[object, ...]] = dict.fromkeys(layers - {*WITHOUT_EFFECT, *READ}, UNSET)
+    for name, known in sorted((unset | MUST_BE).items()):
         if options.get(name, known[0]) not in known:
             raise ValueError(
                 f"{path}: option {name} is {options[name]!r}, which this package does not support; "

@@ -54,8 +54,8 @@ def signatures(folder: Path) -> dict[str, dict[str, Any]]:
     described: dict[str, dict[str, Any]] = {}
     for name, signature in read_signatures(folder / SAVED_MODEL).items():
         described[name] = {}
-        for side, tensors in signature._asdict().items():
-            described[name][side] = {
+        for direction, tensors in signature._asdict().items():
+            described[name][direction] = {
                 tensor: {"dtype": spec.dtype, "shape": list(spec.shape)}
                 for tensor, spec in tensors.items()
             }

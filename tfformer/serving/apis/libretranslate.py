@@ -97,12 +97,12 @@ async def translate(
 
 async def _translated(state: ServerState, fields: Translate, text: str) -> dict[str, Any]:
     direction, detected = await find_direction(state, fields.source, fields.target, text)
-    best, *others = await state.translator.texts(
+    best, *alternatives = await state.translator.texts(
         direction, text, fields.format, ranks=1 + min(fields.alternatives, MAX_ALTERNATIVES)
     )
     answer: dict[str, Any] = {"translatedText": best}
     if fields.alternatives:
-        answer["alternatives"] = [one for one in dict.fromkeys(others) if one != best]
+        answer["alternatives"] = [t for t in dict.fromkeys(alternatives) if t != best]
     if detected is not None:
         answer["detectedLanguage"] = detected._asdict()
     return answer
@@ -127,7 +127,7 @@ async def find_direction(
 )
 async def detect(fields: Annotated[Detect, fields_of(Detect)], state: Served) -> list[Any]:
     """Return the languages, most likely first."""
-    return [one._asdict() for one in await state.directions.detect(fields.q)]
+    return [language._asdict() for language in await state.directions.detect(fields.q)]
 
 
 @router.get("/languages", summary="List the source languages with their target languages")

@@ -115,13 +115,13 @@ async def _direction(state: ServerState, fields: Model, text: str) -> Direction:
 
 
 async def _events(
-    request: Request, first: TranslatedPiece | None, rest: AsyncIterator[TranslatedPiece]
+    request: Request, first: TranslatedPiece | None, pieces: AsyncIterator[TranslatedPiece]
 ) -> AsyncIterator[tuple[str, object]]:
     """Yield the names and contents of the events; an error also becomes an event."""
     try:
         if first is not None:
             yield "piece", first._asdict()
-        async for piece in rest:
+        async for piece in pieces:
             yield "piece", piece._asdict()
         yield "end", {}
     except RequestError as error:
