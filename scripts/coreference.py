@@ -64,8 +64,8 @@ def pronoun_decision(sentence: str, translation: str) -> Decision:
     pronoun = pronoun_of(translation)
     if pronoun not in PRONOUNS:
         raise ValueError(
-            f"{translation!r} has none of the pronouns {', '.join(PRONOUNS)} after a conjunction; "
-            "pass a run of the phrasebook"
+            f"{translation!r} must contain one of the pronouns {', '.join(PRONOUNS)} after a "
+            "conjunction; pass a run of the phrasebook"
         )
     pronoun_index = len(translation.rpartition(", ")[0].split()) + 1
     alternatives = tuple(candidate for candidate in PRONOUNS if candidate != pronoun)
@@ -104,9 +104,9 @@ def main(run: str) -> None:
     nouns = noun_influence(translator, held_out)
     print(
         f"Hiding the noun phrase that 'it' stands for lowers the pronoun's log-odds by "
-        f"{nouns.antecedent:.2f} nats, hiding the other one by {nouns.distractor:.2f}.\n"
-        f"The correct one has more influence in {nouns.first:.1%} of the sentences where it comes "
-        f"first, and in {nouns.second:.1%} where it comes second."
+        f"{nouns.antecedent:.2f} nats, hiding the distractor by {nouns.distractor:.2f}.\n"
+        f"The antecedent has more influence in {nouns.first:.1%} of the sentences where it comes "
+        f"first, and in {nouns.second:.1%} of the sentences where it comes second."
     )
     for name, sentence in FAMOUS.items():
         picture = Path(run) / name

@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Write the pattern of protected words for the page in the browser.
 
-scripts/page_pattern.py > export/on_device/web/src/protected_words.js
+Usage: scripts/page_pattern.py > export/on_device/web/src/protected_words.js
 
 The page and the server protect the same words: this script translates the regular expression of
 `tfformer.text.protected_words` into JavaScript.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Compare a phrasebook language model with a 5-gram model.
 
-scripts/phrasebook_lm.py RUN
+Usage: scripts/phrasebook_lm.py RUN
 
 Measures both on held-out sentences in bits per byte; both see the same pieces of the same training
 text. Then draws 200 sentences from the run, in two ways, and counts those that the phrasebook's
@@ -92,9 +92,9 @@ def main(run: str) -> None:
         new = [text for text in grammatical if text not in known]
         ungrammatical = [text for text in texts if text not in grammatical]
         shares[way] = {"grammatical": len(grammatical) / SAMPLES, "new": len(new) / SAMPLES}
-        count = f"{len(grammatical)} of {SAMPLES} are grammatical, {len(new)} of them new"
+        count = f"{len(grammatical)} of {SAMPLES} are grammatical, and {len(new)} are also new"
         print(f"\n{way}: {count}:", *new[:5], sep="\n")
-        print("not:", *ungrammatical[:5], sep="\n")
+        print("ungrammatical:", *ungrammatical[:5], sep="\n")
     print(json.dumps({"bits_per_byte": bits, "n_gram_bits_per_byte": n_gram} | shares))
 
 

@@ -3,11 +3,11 @@
 
 Usage: scripts/texts.py FOLDER... [--most N]
 
-Each sentence is first its own translation; then the translation is in capitals, so that all markup
-must be placed. Reads the HTML and Markdown files of each folder, at most N of each format (default
-500), spread evenly. Prints each file whose rendering changes, the first difference, and the counts.
-A rendering is the sequence of visible characters, each with the elements around it, as html5lib
-reads the page. Several spaces count as one, as in a browser. cmark-gfm renders Markdown.
+Translates each document twice: into its own sentences, and into its sentences in capitals, so that
+all markup must be placed. Reads at most N HTML files and N Markdown files (default 500) of each
+folder, spread evenly. Prints each file whose rendering changes, the first difference, and the
+counts. A rendering is the sequence of visible characters, each with the elements around it, as
+html5lib reads the page. Several spaces count as one, as in a browser. cmark-gfm renders Markdown.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def main() -> int:
     """Compare each file; return 1 if a rendering changes."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
-    parser.add_argument("--most", type=int, default=500, metavar="N")
+    parser.add_argument("--most", type=int, default=500, metavar="N", help="files per format")
     arguments = parser.parse_args()
     different = 0
     with multiprocessing.Pool() as pool:

@@ -47,12 +47,12 @@ Rounds = dict[str, list[float]]  # engine -> its tokens per second in each round
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this measurement."""
     parser.add_argument("--preset", default="base", help="tiny, small, base or big")
-    parser.add_argument("--vocab-size", type=int, default=32000)
-    parser.add_argument("--batches", type=int, nargs="+", default=[1, 32, 64])
+    parser.add_argument("--vocab-size", type=int, default=32000, help="pieces per language")
+    parser.add_argument("--batches", type=int, nargs="+", default=[1, 32, 64], help="batch sizes")
     parser.add_argument(
         "--beam-batches", type=int, nargs="*", default=[32], help="batches decoded with 4 beams too"
     )
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=5, help="timed rounds per engine")
     engines = [*EXPORTS, *CTRANSLATE2, *WITHOUT_BEAMS]
     parser.add_argument("--engines", nargs="+", default=engines, choices=engines)
 

@@ -40,14 +40,15 @@ class Work(NamedTuple):
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this measurement."""
     parser.add_argument("--seconds", type=float, default=480, help="maximum time for all programs")
-    parser.add_argument("--presets", nargs="+", default=["base", "big"])
+    parser.add_argument("--presets", nargs="+", default=["base", "big"], help="shapes of the model")
     parser.add_argument(
         "--rows", type=int, default=512, help="rows per batch; half for the big shape"
     )
     parser.add_argument("--length", type=int, default=48, help="tokens per row")
-    parser.add_argument("--vocab-size", type=int, default=32000)
+    parser.add_argument("--vocab-size", type=int, default=32000, help="pieces per language")
     parser.add_argument("--steps", type=int, default=20, help="steps in each of the three rounds")
-    parser.add_argument("--batches", nargs="+", default=["512x1", "32x4", "64x1", "32x1", "1x1"])
+    batches = ["512x1", "32x4", "64x1", "32x1", "1x1"]
+    parser.add_argument("--batches", nargs="+", default=batches, help="sentences x beams")
     parser.add_argument(
         "--work", nargs="+", help="the programs to run, in this order; default: all"
     )

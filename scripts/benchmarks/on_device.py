@@ -36,9 +36,9 @@ Decode = Callable[[list[list[int]]], int]  # pieces of sentences -> tokens of th
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this measurement."""
     parser.add_argument("--preset", default="base", help="tiny, small, base or big")
-    parser.add_argument("--vocab-size", type=int, default=32000)
-    parser.add_argument("--batches", type=int, nargs="+", default=[1, 32])
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--vocab-size", type=int, default=32000, help="pieces per language")
+    parser.add_argument("--batches", type=int, nargs="+", default=[1, 32], help="batch sizes")
+    parser.add_argument("--rounds", type=int, default=5, help="timed rounds per engine")
 
 
 def measure(options: argparse.Namespace) -> dict:

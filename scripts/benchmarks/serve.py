@@ -19,9 +19,9 @@ from itertools import cycle, islice
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this measurement."""
     parser.add_argument("--run", required=True, help="a run directory")
-    parser.add_argument("--source", required=True, help="sentences, one a line")
-    parser.add_argument("--clients", type=int, default=16)
-    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--source", required=True, help="a file with a sentence per line")
+    parser.add_argument("--clients", type=int, default=16, help="number of concurrent clients")
+    parser.add_argument("--seconds", type=float, default=60, help="duration of each measurement")
 
 
 def measure(options: argparse.Namespace) -> dict:

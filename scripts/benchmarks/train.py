@@ -72,7 +72,7 @@ PEERS = {
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this measurement."""
     add_work(parser)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=5, help="timed rounds per engine")
     parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
     parser.add_argument(
         "--environments", default="", help="the folder that trainers/environments.sh has filled"
@@ -85,8 +85,8 @@ def add_work(parser: argparse.ArgumentParser) -> None:
         "--data", nargs=2, required=True, metavar=("SOURCE", "TARGET"), help="files of a corpus"
     )
     parser.add_argument("--preset", default="tiny", help="tiny, small, base or big")
-    parser.add_argument("--vocab-size", type=int, default=4000)
-    parser.add_argument("--batch-tokens", type=int, default=4096)
+    parser.add_argument("--vocab-size", type=int, default=4000, help="pieces of both languages")
+    parser.add_argument("--batch-tokens", type=int, default=4096, help="tokens per batch")
     parser.add_argument("--batches", type=int, default=8, help="number of batches to train on")
 
 

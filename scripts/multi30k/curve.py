@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Draw the validation BLEU of a run over its training time.
 
-scripts/multi30k/curve.py RUN PICTURE.png
+Usage: scripts/multi30k/curve.py RUN PICTURE.png
 """
 
 import sys
@@ -17,7 +17,7 @@ def main(run: str, picture: str) -> None:
     """Draw the curve of a run, labelled with its best BLEU."""
     validated = [epoch for epoch in Run.open(run).history() if "val_bleu" in epoch]
     if not validated:
-        sys.exit(f"{run} has not been validated yet")
+        sys.exit(f"{run} has no validation yet; draw it after the first one")
     minutes = [epoch["minutes"] for epoch in validated]
     bleu = [epoch["val_bleu"] for epoch in validated]
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")

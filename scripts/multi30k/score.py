@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Score a Multi30k run on the test set with the two published variants of BLEU.
 
-scripts/multi30k/score.py RUN DATA
+Usage: scripts/multi30k/score.py RUN DATA
 
 The first is cased sacreBLEU 13a on the original text. The second is lower-cased, tokenised BLEU, as
 in most papers: the translations are normalised and tokenised with Moses' rules (sacremoses) and

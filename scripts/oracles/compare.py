@@ -1,6 +1,6 @@
 """Count the equal translations in two JSON files, which contain lists of texts or [text, score].
 
-python scripts/oracles/compare.py ours.json theirs.json
+Usage: python scripts/oracles/compare.py ours.json theirs.json
 """
 
 import json

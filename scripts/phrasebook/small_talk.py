@@ -183,7 +183,7 @@ def glossed_phrase(english: str, german: str, links: str = "") -> Sentence:
     words = english.split()
     german_words = german.split()
     if not links and len(words) != len(german_words):
-        raise ValueError(f"{english!r} is not {german!r} word by word; give the alignment")
+        raise ValueError(f"{english!r} and {german!r} differ in their word counts; pass `links`")
     pairs = [link.split("-") for link in links.split()]
     aligned = pairs or [[str(number)] * 2 for number in range(len(words))]
 
