@@ -58,5 +58,5 @@ def test_noun_influence_hides_a_noun_phrase_in_both_languages(translator):
 
 
 def test_a_translation_without_a_pronoun_is_refused():
-    with pytest.raises(ValueError, match=r"'Gut\.' must contain one of the pronouns .* a conjunction"):
+    with pytest.raises(ValueError, match=r"'Gut\.' must contain one of the pronouns "):
         coreference.pronoun_decision("Good.", "Gut.")

@@ -66,7 +66,7 @@ def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
         tensors[OUTPUT_BIAS] = np.zeros(len(target.order.rows), np.float32)
     if record:  # this package's own bias prevents padding and start from being generated
         pad_row = target.order.rows[PAD_ID]
-        ids = [here for here in (PAD_ID, START_ID) if target.order.rows[here] == pad_row]
+        ids = [number for number in (PAD_ID, START_ID) if target.order.rows[number] == pad_row]
         tensors[OUTPUT_BIAS][ids] = record.get("pad_bias") or 0.0
     for weight, tensor in tensors.items():
         if isinstance(weight, TokenTable):

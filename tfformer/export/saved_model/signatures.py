@@ -230,7 +230,7 @@ def questions_of(model: TextModel, samples: Sequence[str]) -> list[Question]:
         over_text = greedy("serving_default", model, samples)
         translations = [text for text, _ in over_text.expected]
         sources, targets = model.encode(samples), model.encode_targets(translations)
-        log_probs = [one.log_prob for one in model.score(sources, targets)]
+        log_probs = [score.log_prob for score in model.score(sources, targets)]
         return [
             _over_ids("translate_ids", model, samples, over_text.expected),
             over_text,
