@@ -7,7 +7,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- 2.19.1:3.12 2.20.0:3.12 2.21.0:3.13 2.22.0rc0:3.13 2.22.0rc0:3.14
 sample="tests/model/test_transformer.py tests/inference/test_search.py tests/engines/test_engine.py tests/export/test_empty_batches.py
-  tests/export/test_without_text.py"
+  tests/export/test_without_tensorflow_text.py"
 # TensorFlow 2.22 has no TensorFlow Text yet, and its release candidate requires a development version of Keras.
 left_out='tensorflow-text ; python_version < "0"
 keras-nightly ; python_version < "0"'

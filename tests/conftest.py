@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from support.night import leave_graphs_as_traced
+from support.nightly import leave_graphs_as_traced
 
 # In CI, Hypothesis tests use the same examples each time; scripts/nightly.sh draws many more.
 patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # on busy machines
@@ -31,7 +31,7 @@ gc.set_threshold(50_000)
 
 LONGEST = (
     *("test_train", "test_saved_model", "test_litert", "test_file_operations"),
-    *("test_verbs", "test_graphs", "test_web_page", "test_strategies", "test_text_model_kinds"),
+    *("test_commands", "test_graphs", "test_web_page", "test_strategies", "test_text_model_kinds"),
 )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.hub import COMMIT, serving
+from support.hugging_face_hub import COMMIT, serving
 from support.marian_checkpoints import NPZ, checkpoint, edit_json, write_marian_model
 from support.ports import free_addresses
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.marian_checkpoints import checkpoint
-from support.untrained import SHAPE, scrambled
+from support.untrained_models import SHAPE, scrambled
 
 from tfformer.checkpoints.import_model import import_model
 from tfformer.data.sources import read_pairs

@@ -63,7 +63,7 @@ def run(asked: dict[str, Any], counter: int) -> int:
 
     from tfformer.cli.main import main
 
-    if "FAULTS_TABLE" not in os.environ:  # as tests/support/night.py
+    if "FAULTS_TABLE" not in os.environ:  # as tests/support/nightly.py
         tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
     output = os.open(asked["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for stream in (1, 2):

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from support.untrained import untrained_translator
+from support.untrained_models import untrained_translator
 
 from tfformer.engines import keras as keras_engine
 from tfformer.inference import translator as module

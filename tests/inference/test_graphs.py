@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 import tensorflow as tf
-from support.night import sampled
+from support.nightly import sampled
 from support.numpy_layers import log_softmax
-from support.untrained import untrained_language_model, untrained_transformer
+from support.untrained_models import untrained_language_model, untrained_transformer
 
 from tfformer.config import DecodingConfig, Dialect
 from tfformer.inference import graphs

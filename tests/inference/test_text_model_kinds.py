@@ -6,8 +6,8 @@ import keras
 import pytest
 import sacrebleu
 import tensorflow as tf
-from support.night import sampled
-from support.untrained import letters_tokenizer, untrained_generator, untrained_transformer
+from support.nightly import sampled
+from support.untrained_models import letters_tokenizer, untrained_generator, untrained_transformer
 
 import tfformer
 from tfformer.config import ModelConfig

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from support.numpy_layers import log_softmax
-from support.untrained import untrained_translator
+from support.untrained_models import untrained_translator
 
 from tfformer.data import phrasebook
 from tfformer.inference.translator import Translator

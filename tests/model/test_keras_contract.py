@@ -14,7 +14,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from support.night import sampled
+from support.nightly import sampled
 from support.numpy_layers import randomized
 
 import tfformer

@@ -14,7 +14,7 @@ from support.numpy_layers import (
     numpy_residual,
     randomized,
 )
-from support.untrained import letters_tokenizer, untrained_transformer
+from support.untrained_models import letters_tokenizer, untrained_transformer
 
 import tfformer
 from tfformer.model.masks import look_ahead_mask, segment_mask

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from support.night import leave_graphs_as_traced
+from support.nightly import leave_graphs_as_traced
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tfformer.cli.main", "tfformer.training.train"])

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import yaml
-from support.night import sampled
+from support.nightly import sampled
 from support.pytorch_writer import write_pytorch
 
 from tfformer.checkpoints.hugging_face.weights import INDEX, SAFETENSORS

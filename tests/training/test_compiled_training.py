@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from support import forked
-from support.night import sampled
+from support.nightly import sampled
 
 import tfformer
 from tfformer.config import Config

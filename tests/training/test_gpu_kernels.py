@@ -8,8 +8,8 @@ import itertools
 
 import pytest
 import tensorflow as tf
-from support.night import sampled
-from support.untrained import untrained_generator, untrained_translator
+from support.nightly import sampled
+from support.untrained_models import untrained_generator, untrained_translator
 from tensorflow.python.framework.kernels import get_registered_kernels_for_op
 
 import tfformer

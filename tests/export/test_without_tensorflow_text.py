@@ -5,7 +5,7 @@ import sys
 
 import pytest
 import tensorflow as tf
-from support.untrained import untrained_translator
+from support.untrained_models import untrained_translator
 
 from tfformer.export.pipeline import export_model
 from tfformer.export.saved_model.writer import signatures

@@ -5,7 +5,7 @@ import json
 import pytest
 import tensorflow as tf
 from support.marian_checkpoints import FIXTURES, answers, checkpoint, each, edit_json, languages
-from support.night import sampled
+from support.nightly import sampled
 
 from tfformer.checkpoints.import_model import import_model
 from tfformer.checkpoints.tensor_files import read_safetensors
