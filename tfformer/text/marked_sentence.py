@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import itertools
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -140,9 +141,9 @@ def sentences(
         pieces = [_one_line(piece) for piece in pieces]
     pieces = protected(pieces, protected_words(reading.keep))
     paragraph = MarkedSentence(tuple(pieces))
-    found = list(segments(paragraph.text, reading.language, list(paragraph.copies())))
-    groups = cut(pieces, [len(segment.text) for segment in found])
-    are_sentences = [segment.is_sentence for segment in found] or [False]
+    divided = list(segments(paragraph.text, reading.language, list(paragraph.copies())))
+    groups = cut(pieces, [len(segment.text) for segment in divided])
+    are_sentences = [segment.is_sentence for segment in divided] or [False]
     for group, is_sentence in zip(groups, are_sentences, strict=True):
         shown = group if keeps_spaces else tuple(_collapsed(group))
         sentence = MarkedSentence(shown, escapes or {})
@@ -164,14 +165,14 @@ def _collapsed(pieces: Iterable[Piece]) -> Iterator[Piece]:
     """Yield pieces whose texts contain no space after another, as a browser shows them."""
     last = ""
     for piece in pieces:
-        parts = [piece]
+        runs = [piece]
         if _is_divisible(piece):
-            parts = [_slice(piece, *match.span()) for match in RUN.finditer(piece.text)]
-        for part in parts:
-            text = SPACES.sub(" ", part.text)
+            runs = [_slice(piece, *match.span()) for match in RUN.finditer(piece.text)]
+        for run in runs:
+            text = SPACES.sub(" ", run.text)
             if last == " ":
                 text = text.removeprefix(" ")
-            yield part._replace(text=text)
+            yield run._replace(text=text)
             last = text[-1:] or last
 
 
@@ -183,11 +184,11 @@ def protected(pieces: Sequence[Piece], pattern: re.Pattern[str]) -> list[Piece]:
     """
     text = "".join(piece.text for piece in pieces)
     lengths = []
-    done = 0
+    last = 0
     for start, end in _protected_spans(pieces, pattern, text):
-        lengths += [start - done, end - start]
-        done = end
-    groups = cut(pieces, [*lengths, len(text) - done])
+        lengths += [start - last, end - start]
+        last = end
+    groups = cut(pieces, [*lengths, len(text) - last])
     protected_pieces: list[Piece] = []
     for number, group in enumerate(groups):
         protected_pieces += _copy(group) if number % 2 else group
@@ -258,21 +259,16 @@ def cut(pieces: Sequence[Piece], lengths: Sequence[int]) -> list[tuple[Piece, ..
     """
     ends = list(itertools.accumulate(lengths)) or [0]
     groups: list[list[Piece]] = [[] for _ in ends]
-    number = done = 0  # the group being filled, and the number of characters assigned so far
+    number = end = 0
     for piece in pieces:
-        is_cut = _is_divisible(piece)
-        start = 0
-        while True:
-            while done >= ends[number] and number + 1 < len(ends) and piece.role is not Role.CLOSE:
-                number += 1
-            room = ends[number] - done
-            if not is_cut or len(piece.text) - start <= room:
-                break
-            groups[number].append(_slice(piece, start, start + room))
-            start += room
-            done += room
-        groups[number].append(_slice(piece, start, len(piece.text)) if start else piece)
-        done += len(piece.text) - start
+        start, end = end, end + len(piece.text)
+        inside: list[int] = []
+        if _is_divisible(piece):
+            inside = ends[bisect_right(ends, start) : bisect_left(ends, end)]
+        for left, right in pairwise([start, *inside, end]):
+            if piece.role is not Role.CLOSE:
+                number = min(bisect_right(ends, left), len(ends) - 1)
+            groups[number].append(_slice(piece, left - start, right - start) if inside else piece)
     return [tuple(group) for group in groups]
 
 

@@ -150,15 +150,13 @@ def with_marks(sentence: MarkedSentence, translation: str, links: Links | None =
     characters = sentence.written(translation)
     if sentence.is_text:
         return "".join(characters)
-    if len(translation) == len(text) and translation.casefold() == text.casefold():
-        return "".join(_in_same_places(sentence, characters))
+    if translation.casefold() == text.casefold():
+        return "".join(_in_capitals(sentence, translation, characters))
     root, breaks = _tree(sentence)
     copies = sentence.copies()
-    source = _tokens(text, sorted(apart([*copies, *_occurrences(text, copies, text)])))
-    for token in source:
-        token.copy = copies.get((token.start, token.end))
-        token.is_word = token.is_word or token.copy is not None
-    target = _tokens(translation, _occurrences(text, copies, translation))
+    same_words = sorted(apart([*copies, *_occurrences(text, copies, text)]))
+    source = _tokens(text, same_words, copies)
+    target = _tokens(translation, _occurrences(text, copies, translation), {})
     same = _connect(source, target, links or ())
     _divide_words(source, target, same, sorted(_edges(root)))
     _insert_lost_copies(_Alignment(source, target))
@@ -175,13 +173,16 @@ def with_marks(sentence: MarkedSentence, translation: str, links: Links | None =
     return "".join(_written(root, strings))
 
 
-def _in_same_places(sentence: MarkedSentence, characters: Sequence[str]) -> Iterator[str]:
+def _in_capitals(
+    sentence: MarkedSentence, translation: str, characters: Sequence[str]
+) -> Iterator[str]:
     """Yield the pieces of a sentence with the text of a translation that only differs in case."""
+    ends = list(itertools.accumulate((len(one.casefold()) for one in translation), initial=0))
     end = 0
     for piece in sentence.pieces:
-        start, end = end, end + len(piece.text)
+        start, end = end, end + len(piece.text.casefold())  # SS is the capital of one letter, ß
         if piece.role is Role.TEXT and piece.text.strip():
-            yield from characters[start:end]
+            yield from characters[bisect_left(ends, start) : bisect_left(ends, end)]
         else:
             yield piece.reworded or piece.raw
 
@@ -253,14 +254,14 @@ def _letters_beside(text: str, span: Span) -> tuple[str, ...]:
     return tuple(pair if TWO_LETTERS.fullmatch(pair) else "" for pair in pairs)
 
 
-def _tokens(text: str, copies: Sequence[Span]) -> list[TextToken]:
-    """Return the words and signs of a text, in which each of `copies` is one word."""
+def _tokens(text: str, protected: Iterable[Span], copies: Mapping[Span, Piece]) -> list[TextToken]:
+    """Return the words and signs of a text, in which each protected word is one word."""
     spans = []
     end = 0
-    for copy in copies:
-        spans += [match.span() for match in TOKEN.finditer(text, end, copy[0])]
-        spans.append(copy)
-        end = copy[1]
+    for span in protected:
+        spans += [match.span() for match in TOKEN.finditer(text, end, span[0])]
+        spans.append(span)
+        end = span[1]
     spans += [match.span() for match in TOKEN.finditer(text, end)]
     word_starts = [match.start() for match in re.finditer(r"\S+", text)]
     tokens = []
@@ -268,8 +269,9 @@ def _tokens(text: str, copies: Sequence[Span]) -> list[TextToken]:
     for start, end in spans:
         folded = " ".join(SEPARATOR.sub("", text[start:end].casefold()).split())
         word = bisect_right(word_starts, start) - 1
-        is_word = text[start].isalnum() or text[start] == "_"
-        tokens.append(TextToken(start, end, folded, word, is_word, text[last:start]))
+        copy = copies.get((start, end))
+        is_word = text[start].isalnum() or text[start] == "_" or copy is not None
+        tokens.append(TextToken(start, end, folded, word, is_word, text[last:start], copy))
         last = end
     return tokens
 
@@ -477,9 +479,6 @@ class _Placing:
         self._target = alignment.target
         self._sentence = sentence
         self._cues: list[tuple[int, int]] = []  # numbers of the first source and target token
-        self._source_words = list(  # the number of words before each source token
-            itertools.accumulate((token.is_word for token in alignment.source), initial=0)
-        )
 
     def place_breaks(self, breaks: Sequence[Mark], translation: str) -> None:
         """Break the translation at about the same relative positions: rule 8.
@@ -570,7 +569,7 @@ class _Placing:
         if mark.is_point:
             return 0  # a point within a word needs no word
         first, last = self._alignment.numbers(mark.start, mark.end)
-        has_words = self._source_words[first] < self._source_words[last]
+        has_words = any(token.is_word for token in self._alignment.source[first:last])
         return max(has_words, sum(map(self._need, mark.inside)))
 
     def _point(self, mark: Mark, around: Mark, area: Span) -> int:

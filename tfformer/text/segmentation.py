@@ -75,7 +75,7 @@ class Segment(NamedTuple):
 
 
 def segments(
-    text: str, language: str = "en", whole: Sequence[Span] | None = None
+    text: str, language: str = "en", protected: Sequence[Span] | None = None
 ) -> Iterator[Segment]:
     """Divide a text into sentences and the text between them.
 
@@ -87,8 +87,8 @@ def segments(
         text: Any text.
         language: The code of its language, such as "en" or "de-AT". A text in an unknown language
             is divided like English.
-        whole: The spans, in order, of protected words, in which no sentence ends; by default the
-            matches of `protected_words`.
+        protected: The spans, in order, of protected words, in which no sentence ends; by default
+            the matches of `protected_words`.
 
     Yields:
         Segments whose concatenation is the text. A sentence has no whitespace and no zero-width
@@ -104,9 +104,9 @@ def segments(
         [False, True]
     """
     check_unicode(text)
-    if whole is None:
-        whole = [match.span() for match in protected_words().finditer(text)]
-    masked = BRACKETED.sub(r"\1“\2”", _without_stops(text, whole))  # as sentencex knows quotes
+    if protected is None:
+        protected = [match.span() for match in protected_words().finditer(text)]
+    masked = BRACKETED.sub(r"\1“\2”", _without_stops(text, protected))  # as sentencex knows quotes
     start = 0
     for line in LINE.findall(masked):
         first = _marker_end(line)
@@ -119,27 +119,27 @@ def segments(
         start += len(line)
 
 
-def _without_stops(text: str, whole: Sequence[Span]) -> str:
+def _without_stops(text: str, protected: Sequence[Span]) -> str:
     """The text with each stop in a protected word replaced by a letter."""
-    parts = []
-    done = 0
-    for start, end in whole:
-        parts += [text[done:start], STOP.sub("x", text[start:end])]
-        done = end
-    return "".join([*parts, text[done:]])
+    masked = []
+    last = 0
+    for start, end in protected:
+        masked += [text[last:start], STOP.sub("x", text[start:end])]
+        last = end
+    return "".join([*masked, text[last:]])
 
 
 def divided(
     sentence: str,
     count_tokens: CountTokens,
     max_tokens: int,
-    whole: Iterable[tuple[int, int]] = (),
+    protected: Iterable[tuple[int, int]] = (),
 ) -> list[str]:
     """Divide a sentence that is too long for a model into clauses that are short enough.
 
     A clause ends after a full stop, semicolon, colon or dash in the second half of the words that
     fit, otherwise after a comma there, otherwise between words. Only a word of more than 40
-    characters is cut. The spans in `whole`, in order, are never cut, even if one is too long.
+    characters is cut. The spans in `protected`, in order, are never cut, even if one is too long.
     Joining the clauses gives the sentence. The time is proportional to the length of the sentence.
 
     Example:
@@ -149,7 +149,7 @@ def divided(
     """
     if count_tokens([sentence])[0] <= max_tokens:
         return [sentence]
-    words = list(_words(sentence, whole))
+    words = list(_words(sentence, protected))
     counts = count_tokens(words)
     clauses = []
     first = 0
@@ -162,16 +162,16 @@ def divided(
     return clauses
 
 
-def _words(sentence: str, whole: Iterable[tuple[int, int]]) -> Iterator[str]:
+def _words(sentence: str, protected: Iterable[tuple[int, int]]) -> Iterator[str]:
     """Yield the words of a sentence, each with the whitespace before it."""
-    done = 0
-    for start, end in whole:
-        words = WORD.findall(sentence[done:start])
+    last = 0
+    for start, end in protected:
+        words = WORD.findall(sentence[last:start])
         space = words.pop() if words and words[-1].isspace() else ""
         yield from words
         yield space + sentence[start:end]
-        done = end
-    yield from WORD.findall(sentence[done:])
+        last = end
+    yield from WORD.findall(sentence[last:])
 
 
 def _sentences(line: str, start: int, language: str) -> Iterator[str]:
@@ -308,8 +308,8 @@ def block_end(text: str) -> int:
     line_end = text.rfind("\n") + 1
     if line_end:
         return line_end
-    for end in (BLOCK_END, SPACE):
-        places = [match.end() for match in end.finditer(text, len(text) // 2)]
-        if places:
-            return places[-1]
+    for pattern in (BLOCK_END, SPACE):
+        ends = [match.end() for match in pattern.finditer(text, len(text) // 2)]
+        if ends:
+            return ends[-1]
     return len(text)

@@ -166,10 +166,10 @@ class TextTranslator:
             words = clause.lstrip()
             lengths += [len(clause) - len(words), len(words)]
         groups = cut(sentence.pieces, lengths)
-        found = [sentence._replace(pieces=group) for group in groups]
+        parts = [sentence._replace(pieces=group) for group in groups]
         return [
             one if number % 2 and one.has_words else raw_text(one.pieces)
-            for number, one in enumerate(found)
+            for number, one in enumerate(parts)
         ]
 
 

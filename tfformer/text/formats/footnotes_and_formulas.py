@@ -40,23 +40,24 @@ def with_scripts(pieces: Sequence[Piece]) -> list[Piece]:
     if all(piece.role is not Role.OPEN for piece in pieces):
         return list(pieces)
     remaining = list(reversed(pieces))
-    done: list[Piece] = []
+    preceding: list[Piece] = []
     while remaining:
         end = _element_length(remaining) if remaining[-1].role is Role.OPEN else 0
         element = remaining[: -end - 1 : -1] if end else []
-        if element and _is_formula(element, done):
+        if element and _is_formula(element, preceding):
             del remaining[-end:]
-            _add_formula(element, done, remaining)
+            _add_formula(element, preceding, remaining)
         elif element and (
-            mark := _mark(element, done[-NEAR:], remaining[-end - NEAR : -end][::-1])
+            mark := _mark(element, preceding[-NEAR:], remaining[-end - NEAR : -end][::-1])
         ):
             del remaining[-end:]
-            if len(done) > 1 and BETWEEN_MARKS.fullmatch(done[-1].text) and _is_script(done[-2]):
-                done[-1] = done[-1]._replace(text="", role=Role.POINT)
-            done.append(mark)
+            is_between = bool(preceding) and BETWEEN_MARKS.fullmatch(preceding[-1].text)
+            if is_between and any(map(_is_script, preceding[-2:-1])):
+                preceding[-1] = preceding[-1]._replace(text="", role=Role.POINT)
+            preceding.append(mark)
         else:
-            done.append(remaining.pop())
-    return done
+            preceding.append(remaining.pop())
+    return preceding
 
 
 def _element_length(remaining: Sequence[Piece]) -> int:
@@ -71,16 +72,18 @@ def _element_length(remaining: Sequence[Piece]) -> int:
     return 0
 
 
-def _is_formula(element: Sequence[Piece], done: Sequence[Piece]) -> bool:
+def _is_formula(element: Sequence[Piece], preceding: Sequence[Piece]) -> bool:
     """Whether an element is an index or a power of the text directly before it."""
     name = element[0].name
     text = _text(element)
-    if not done or name not in SCRIPTS or not (INDEX if name == "sub" else POWER).fullmatch(text):
+    script = INDEX if name == "sub" else POWER
+    if not preceding or name not in SCRIPTS or not script.fullmatch(text):
         return False
-    if _is_made(done[-1]):
+    last = preceding[-1]
+    if _is_made(last):
         return True
     before = BEFORE_INDEX if name == "sub" else BEFORE_POWER
-    return done[-1].raw == done[-1].text and before.search(done[-1].text[-20:]) is not None
+    return last.raw == last.text and before.search(last.text[-20:]) is not None
 
 
 def _is_made(piece: Piece) -> bool:
@@ -88,16 +91,16 @@ def _is_made(piece: Piece) -> bool:
     return piece.role is Role.COPY and piece.name in SCRIPTS and len(piece.raw) < MAX_FORMULA
 
 
-def _add_formula(element: Sequence[Piece], done: list[Piece], remaining: list[Piece]) -> None:
+def _add_formula(element: Sequence[Piece], preceding: list[Piece], remaining: list[Piece]) -> None:
     """Merge an element and the adjacent parts of words into one copy."""
     name = element[0].name
-    before = done.pop()
+    before = preceding.pop()
     raw, text = before.raw, before.text
     if not _is_made(before):
         match = (BEFORE_INDEX if name == "sub" else BEFORE_POWER).search(text[-20:])
         length = len(match[0]) if match else 0
         if length < len(text):
-            done.append(Piece(text[:-length], text[:-length]))
+            preceding.append(Piece(text[:-length], text[:-length]))
         raw = text = text[len(text) - length :]
     raw += raw_text(element)
     text += _text(element)
@@ -111,22 +114,22 @@ def _add_formula(element: Sequence[Piece], done: list[Piece], remaining: list[Pi
         raw, text = raw + behind[0], text + behind[0]
         if after[behind.end() :]:
             remaining.append(Piece(after[behind.end() :], after[behind.end() :]))
-    done.append(Piece(raw, text, Role.COPY, name))
+    preceding.append(Piece(raw, text, Role.COPY, name))
 
 
 def _mark(
-    element: Sequence[Piece], done: Sequence[Piece], remaining: Sequence[Piece]
+    element: Sequence[Piece], preceding: Sequence[Piece], remaining: Sequence[Piece]
 ) -> Piece | None:
     """A point or line end that replaces an element that marks a word; None for other elements.
 
     A sign before or after all words of a paragraph is not part of a sentence.
     """
-    sign, before, behind = _text(element).strip(), _text(done), _text(remaining)
+    sign, before, behind = _text(element).strip(), _text(preceding), _text(remaining)
     is_sign = SIGN.fullmatch(sign) is not None and _is_beside_word(before[-1:], behind[:1])
     is_at_edge = (before.strip() == "") != (behind.strip() == "")
     if is_at_edge and (is_sign or SIGN_AT_EDGE.fullmatch(sign)):
         return Piece(raw_text(element), "\n", Role.LINE)
-    is_comma = BETWEEN_MARKS.fullmatch(sign) is not None and done and _is_script(done[-1])
+    is_comma = BETWEEN_MARKS.fullmatch(sign) and any(map(_is_script, preceding[-1:]))
     is_mark = is_sign or is_comma or _is_note(element, before[-1:], behind[:1])
     return Piece(raw_text(element), "", Role.POINT, element[0].name) if is_mark else None
 

@@ -187,23 +187,23 @@ class _Paragraph:
 
     def rows(self) -> Iterator[Sequence[Piece]]:
         """Yield the pieces of each row, or all pieces."""
-        places = self._places()
-        for start, end in pairwise([0, *places, len(self._pieces)]):
+        row_starts = self._row_starts()
+        for start, end in pairwise([0, *row_starts, len(self._pieces)]):
             yield self._pieces[start:end]
 
     def take_what_is_long(self) -> Iterator[Sequence[Piece]]:
         """Yield and remove rows or sentences if the paragraph is too long to be held."""
         is_long = self._size >= BLOCK
-        if (is_long or len(self._pieces) >= MAX_PIECES) and self._places():
+        if (is_long or len(self._pieces) >= MAX_PIECES) and self._row_starts():
             *complete, last = self.rows()
             yield from complete
             self._keep(last)
         elif is_long:
             text = "".join(piece.text for piece in self._pieces)
             end = block_end(text)
-            done, last = cut(self._pieces, [end, len(text) - end])
-            yield done
-            self._keep(last)
+            first, second = cut(self._pieces, [end, len(text) - end])
+            yield first
+            self._keep(second)
 
     def _close(self, name: str) -> None:
         """End an element and the open elements in it."""
@@ -212,7 +212,7 @@ class _Paragraph:
                 self._rows += element.rows
             self._rows += element.rows
 
-    def _places(self) -> list[int]:
+    def _row_starts(self) -> list[int]:
         return sorted(chain(self._rows, *(element.rows for element in self._open)))
 
     def _keep(self, pieces: Sequence[Piece]) -> None:
@@ -316,12 +316,12 @@ def _kept_pieces(tokens: Iterator[RawToken], reading: Reading) -> Iterator[tuple
 def _element(start: RawToken, tokens: Iterator[RawToken]) -> tuple[list[RawToken], RawToken | None]:
     """Read the tokens of an element, and the token after it."""
     element = OpenElement(start.name)
-    found = [start]
+    element_tokens = [start]
     behind = next(tokens, None)
     while behind is not None and _belongs(behind, element):
-        found.append(behind)
+        element_tokens.append(behind)
         behind = next(tokens, None)
-    return found, behind
+    return element_tokens, behind
 
 
 def _kept_piece(element: Sequence[RawToken], reading: Reading) -> Piece:
@@ -410,20 +410,20 @@ def attribute_parts(tag: RawToken, reading: Reading) -> Iterator[Part]:
     languages = {"lang", "xml:lang"} if tag.name == "html" and reading.target_language else set()
     if not (wanted | languages) & tag.data.keys():
         return
-    done = 0
+    end = 0
     for match in ATTRIBUTE.finditer(tag.raw, len(tag.raw.split(maxsplit=1)[0])):
         kind = next(kind for kind in ("double", "single", "bare") if match[kind] is not None)
         name = match["name"].lower()
         if name in languages:
-            yield tag.raw[done : match.start(kind)] + (reading.target_language or "")
+            yield tag.raw[end : match.start(kind)] + (reading.target_language or "")
         elif name in wanted and kind != "bare":
-            yield tag.raw[done : match.start(kind)]
+            yield tag.raw[end : match.start(kind)]
             pieces = _value_pieces(match[kind])
             yield from sentences(pieces, reading, IN_ATTRIBUTE[kind], keeps_spaces=True)
         else:
             continue
-        done = match.end(kind)
-    yield tag.raw[done:]
+        end = match.end(kind)
+    yield tag.raw[end:]
 
 
 def _value_pieces(value: str) -> list[Piece]:

@@ -65,7 +65,7 @@ class OpenElement:
 
     def __init__(self, name: str) -> None:
         self._names: list[str] = []  # outermost first
-        self._places: dict[str, list[int]] = defaultdict(list)  # depths of each name
+        self._depths: dict[str, list[int]] = defaultdict(list)  # depths of each name
         self._open(name)
 
     @property
@@ -101,12 +101,12 @@ class OpenElement:
 
     def _last(self, names: Iterable[str]) -> int:
         """The position of the innermost open element with one of the names, or -1."""
-        return max((self._places[name][-1] for name in names if self._places.get(name)), default=-1)
+        return max((self._depths[name][-1] for name in names if self._depths.get(name)), default=-1)
 
     def _open(self, name: str) -> None:
-        self._places[name].append(len(self._names))
+        self._depths[name].append(len(self._names))
         self._names.append(name)
 
     def _close(self, depth: int) -> None:
         while len(self._names) > depth:
-            self._places[self._names.pop()].pop()
+            self._depths[self._names.pop()].pop()

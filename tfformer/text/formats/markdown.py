@@ -70,9 +70,9 @@ class Block(NamedTuple):
 
     def raw(self, start: int, end: int) -> str:
         """The document between two positions in the content."""
-        return self.text[self.place(start) : self.place(end)]
+        return self.text[self.offset(start) : self.offset(end)]
 
-    def place(self, position: int) -> int:
+    def offset(self, position: int) -> int:
         """The position in the document of a position in the content."""
         stretch = bisect_right(self.content_starts, position) - 1
         return self.text_starts[stretch] + position - self.content_starts[stretch]
@@ -86,30 +86,30 @@ def read_markdown(text: Iterable[str], reading: Reading) -> Iterator[Part]:
     """
     document = "".join(text)
     head = HEAD.match(document)
-    done = head.end() if head else 0
-    yield document[:done]
-    ends = [done + match.end() for match in LINE_END.finditer(document[done:])]
-    lines = [done, *ends, *[len(document)] * 2]
+    position = head.end() if head else 0
+    yield document[:position]
+    ends = [position + match.end() for match in LINE_END.finditer(document[position:])]
+    lines = [position, *ends, *[len(document)] * 2]
     in_cell = False
-    for token in _parser().parse(document[done:]):
+    for token in _parser().parse(document[position:]):
         start, end = (lines[number] for number in token.map or (0, 0))
         if token.map and token.type == "html_block":
-            yield document[done:start]
+            yield document[position:start]
             yield from read_html([document[start:end]], reading)
-            done = end
+            position = end
         elif token.map and token.type == "inline":
             if in_cell:
-                block = _located_cell(document, token.content, max(start, done), end)
+                block = _located_cell(document, token.content, max(start, position), end)
             else:
                 block = _located(document, token, lines)
-            if block is not None and block.place(0) >= done:
-                yield document[done : block.place(0)]
+            if block is not None and block.offset(0) >= position:
+                yield document[position : block.offset(0)]
                 yield from sentences(
                     _pieces(block, token, reading), reading, _escapes(block.content)
                 )
-                done = block.place(len(block.content))
+                position = block.offset(len(block.content))
         in_cell = token.type in ("th_open", "td_open")
-    yield document[done:]
+    yield document[position:]
 
 
 @functools.cache
@@ -124,7 +124,7 @@ def _parser() -> MarkdownIt:
     parser.block.ruler.before("fence", "math_block", _math_block, {"alt": interrupted})
     parser.block.ruler.before("reference", "footnote_text", _footnote_text, {"alt": interrupted})
     for rule in parser.inline.ruler.__rules__:
-        rule.fn = _with_places(rule.fn)
+        rule.fn = _recording_spans(rule.fn)
     return parser
 
 
@@ -189,7 +189,7 @@ def _line(state: StateBlock, number: int) -> str:
     return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]]
 
 
-def _with_places(rule: InlineRule) -> InlineRule:
+def _recording_spans(rule: InlineRule) -> InlineRule:
     """Make a rule record the span of each token that it creates."""
 
     def noting(state: StateInline, silent: bool) -> bool:
@@ -259,33 +259,33 @@ def _escapes(content: str) -> dict[str, str]:
 def _pieces(block: Block, token: InlineToken, reading: Reading) -> list[Piece]:
     """The inline tokens of a paragraph as pieces; joining them gives the paragraph."""
     pieces: list[Piece] = []
-    done = 0
-    for child, (start, end) in _places(token):
-        if start < done:
+    position = 0
+    for child, (start, end) in _with_spans(token):
+        if start < position:
             continue  # the end of an address that is copied as a whole
-        text = block.content[done:start]
+        text = block.content[position:start]
         if child.type in ("softbreak", "hardbreak"):
             text = text.rstrip(" ")
-            start = done + len(text)
-        pieces += _texts(block, done, done + len(text))
+            start = position + len(text)
+        pieces += _texts(block, position, position + len(text))
         piece = _piece(child, block.raw(start, end))
         if reading.attributes and child.type in ("image", "link_close"):
             piece = piece._replace(within=tuple(_seen_parts(piece.raw, reading)))
         pieces.append(piece)
-        done = end
-    pieces += _texts(block, done, len(block.content))
+        position = end
+    pieces += _texts(block, position, len(block.content))
     return with_scripts(_with_signs(list(_with_elements(pieces, reading))))
 
 
 def _seen_parts(raw: str, reading: Reading) -> Iterator[Part]:
     """Yield the parts of an image or of the end of a link, its visible text as sentences."""
-    done = 0
+    position = 0
     for match in SEEN.finditer(raw):
-        yield raw[done : match.start()]
+        yield raw[position : match.start()]
         yield from sentences([Piece(match[0], match[0])], reading, IN_SEEN, keeps_spaces=True)
-        done = match.end()
-    if done:
-        yield raw[done:]
+        position = match.end()
+    if position:
+        yield raw[position:]
 
 
 def _with_elements(pieces: Iterable[Piece], reading: Reading) -> Iterator[Piece]:
@@ -325,14 +325,14 @@ def _with_signs(pieces: list[Piece]) -> list[Piece]:
         texts_behind.append(behind)
         behind = (piece.text if not _is_sign(piece) else "")[:1] or behind
     before = ""
-    found = []
+    protected_pieces = []
     for piece, after in zip(pieces, reversed(texts_behind), strict=True):
         if _is_sign(piece):
-            found.append(_sign(piece, before, after))
+            protected_pieces.append(_sign(piece, before, after))
         else:
             before = piece.text[-1:] or before
-            found.append(piece)
-    return found
+            protected_pieces.append(piece)
+    return protected_pieces
 
 
 def _is_sign(piece: Piece) -> bool:
@@ -347,19 +347,19 @@ def _sign(sign: Piece, before: str, after: str) -> Piece:
     return Piece(sign.raw, sign.text, Role.COPY)
 
 
-def _places(token: InlineToken) -> Iterator[tuple[InlineToken, Spans]]:
+def _with_spans(token: InlineToken) -> Iterator[tuple[InlineToken, Spans]]:
     """Yield the inline tokens that have a span, with both halves of ** as one token."""
     children = [child for child in token.children or () if SPAN in child.meta]
-    halves = [child.type == "text" and not child.content for child in children]
+    are_empty = [child.type == "text" and not child.content for child in children]
     skip = False
     for n, child in enumerate(children):
         start, end = child.meta[SPAN]
-        if skip or halves[n]:
+        if skip or are_empty[n]:
             skip = False
             continue
-        if child.nesting == 1 and n and halves[n - 1] and children[n - 1].meta[SPAN][1] == start:
+        if child.nesting == 1 and n and are_empty[n - 1] and children[n - 1].meta[SPAN][1] == start:
             start = children[n - 1].meta[SPAN][0]
-        after = children[n + 1] if n + 1 < len(children) and halves[n + 1] else None
+        after = children[n + 1] if n + 1 < len(children) and are_empty[n + 1] else None
         if child.nesting == -1 and after is not None and after.meta[SPAN][0] == end:
             end = after.meta[SPAN][1]
             skip = True

@@ -72,20 +72,20 @@ def _joined(pieces: Sequence[Piece]) -> Iterator[Piece]:
 def _with_ends(joined: Iterable[Piece]) -> list[Piece]:
     """Make a break end a sentence if another sentence begins after it."""
     pieces = list(joined)
-    places = [index for index, piece in enumerate(pieces) if piece.role is Role.CUE]
-    lines = [_text(pieces[start + 1 : end]) for start, end in pairwise([*places, len(pieces)])]
-    cues = [index for index in places if pieces[index].name == "cue"]
+    breaks = [index for index, piece in enumerate(pieces) if piece.role is Role.CUE]
+    lines = [_text(pieces[start + 1 : end]) for start, end in pairwise([*breaks, len(pieces)])]
+    cues = [index for index in breaks if pieces[index].name == "cue"]
     texts = [_text(pieces[start + 1 : end]) for start, end in pairwise([*cues, len(pieces)])]
-    asides = dict(zip(places, map(_is_aside, lines), strict=True))
-    whole = dict(zip(cues, map(_is_aside, texts), strict=True))
+    asides = dict(zip(breaks, map(_is_aside, lines), strict=True))
+    aside_cues = dict(zip(cues, map(_is_aside, texts), strict=True))
     is_aside = False  # whether the line before was an aside
     is_aside_cue = False  # whether the cue before was an aside
-    for index, line in zip(places, lines, strict=True):
+    for index, line in zip(breaks, lines, strict=True):
         ends = asides[index] or is_aside or SPEAKER.match(line) is not None
         is_aside = asides[index]
-        if index in whole:
-            ends = ends or whole[index] or is_aside_cue
-            is_aside_cue = whole[index]
+        if index in aside_cues:
+            ends = ends or aside_cues[index] or is_aside_cue
+            is_aside_cue = aside_cues[index]
         elif is_aside_cue:
             ends = False
         if ends:

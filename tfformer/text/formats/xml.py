@@ -50,10 +50,10 @@ class XmlError(ValueError):
     """A text that is not well-formed XML."""
 
 
-class _Found(NamedTuple):
+class _LocatedToken(NamedTuple):
     """A token, and the byte offset in a text at which it begins."""
 
-    place: int
+    offset: int
     kind: Token
     data: Any
     name: str
@@ -111,7 +111,7 @@ class _Parser:
         prolog = PROLOG.match(text)
         self._prolog = prolog[0] if prolog else ""
         self._source = text[len(self._prolog) :].encode()
-        self._found: list[_Found] = []
+        self._read_tokens: list[_LocatedToken] = []
         self._open: list[_Element] = [_Element()]
         self._is_running = False  # whether more characters may belong to the last token
         self._expat = expat.ParserCreate("utf-8")
@@ -129,8 +129,10 @@ class _Parser:
     def tokens(self) -> Iterator[RawToken]:
         """Yield the tokens; joining their raw characters gives the text."""
         yield RawToken(self._prolog, Token.DOCTYPE, "", "")
-        for token, following in pairwise(self._found):  # the last one is the end tag in `BEHIND`
-            raw = self._source[token.place : following.place].decode()
+        for token, following in pairwise(
+            self._read_tokens
+        ):  # the last one is the end tag in `BEHIND`
+            raw = self._source[token.offset : following.offset].decode()
             is_space = token.kind == Token.CHARACTERS and raw.isspace()
             kind = Token.SPACE_CHARACTERS if is_space else token.kind
             yield RawToken(raw, kind, raw if token.data is None else token.data, token.name)
@@ -155,7 +157,7 @@ class _Parser:
 
     def _characters(self, data: str) -> None:
         """Add text or a reference; expat reports text in several parts."""
-        if self._source.startswith(b"&", self._place()):
+        if self._source.startswith(b"&", self._offset()):
             self._add(Token.CHARACTERS, data, self._kind_of_words())
         elif not self._is_running:
             self._add(Token.CHARACTERS, None, self._kind_of_words())
@@ -175,17 +177,17 @@ class _Parser:
 
     def _add(self, kind: Token, data: Any, name: str = "") -> None:
         self._is_running = False
-        if self._place() >= 0:
-            self._found.append(_Found(self._place(), kind, data, name))
+        if self._offset() >= 0:
+            self._read_tokens.append(_LocatedToken(self._offset(), kind, data, name))
 
     def _kind_of_words(self) -> str:
         return PRESERVED if self._open[-1].keeps_spaces else ""
 
-    def _place(self) -> int:
+    def _offset(self) -> int:
         return self._expat.CurrentByteIndex - len(BEFORE)
 
     def _reason(self, error: expat.ExpatError) -> str:
-        read = self._prolog + self._source[: self._place()].decode()
+        read = self._prolog + self._source[: self._offset()].decode()
         line, column = read.count("\n") + 1, len(read.rpartition("\n")[2]) + 1
         return (
             f"the XML cannot be read: {expat.ErrorString(error.code)} in line {line}, column "
