@@ -10,6 +10,6 @@ FAULTS_KILLS=3 FAULTS_FAILURES=1 FAULTS_MUTATIONS=150 FAULTS_CHECKPOINTS=30 FAUL
   FAULTS_DESCRIBED_REQUESTS=300 FAULTS_SOAK_SECONDS=60 FAULTS_TEXTS=200 FAULTS_WORKER_KILLS=1 FAULTS_CLUSTER_LOSSES=1 \
   scripts/faults.sh --numprocesses 2 --dist worksteal || code=$?
 source .venv/bin/activate
-scripts/texts.py --most 100 "$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" /usr/share || code=$?
+scripts/document_identity.py --most 100 "$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" /usr/share || code=$?
 scripts/versions.sh || code=$?
 exit "$code"

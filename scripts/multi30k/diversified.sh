@@ -2,7 +2,7 @@
 # Run data diversification (Nguyen et al. 2020) from the data to the scores:
 #   scripts/multi30k/diversified.sh DATA FOLDER [--set KEY=VALUE ...]
 # A model of each direction translates the training text, and the two of five translations that are closest to the
-# reference are kept (see closest.py). A third model learns from the real pairs, each used twice, and from the pairs
+# reference are kept (see closest_translations.py). A third model learns from the real pairs, each used twice, and from the pairs
 # with a translated source or target. Settings below replace the recipe's. For DATA, see run.sh. The runs forward,
 # backward and final, and the text in corpus, are written to FOLDER. Interrupted runs are resumed, finished runs used.
 set -euo pipefail
@@ -30,7 +30,7 @@ translate() { # RUN SOURCE TARGET
   [ -f "$translations.5" ] ||
     tfformer translate "$folder/$1" --input "$data/train.$source.gz" --n-best 5 --output "$translations.5"
   [ -f "$translations" ] ||
-    python scripts/multi30k/closest.py "$translations.5" "$data/train.$target.gz" 2 "$translations"
+    python scripts/multi30k/closest_translations.py "$translations.5" "$data/train.$target.gz" 2 "$translations"
 }
 
 teach forward en de "$@"

@@ -9,10 +9,10 @@ import pytest
 from sentencepiece import sentencepiece_model_pb2
 from support.marian_checkpoints import checkpoint, each, edit_json, languages
 
-from tfformer.checkpoints.export_model import write_checkpoint
 from tfformer.checkpoints.hugging_face.weights import SAFETENSORS
 from tfformer.checkpoints.import_model import import_model
 from tfformer.checkpoints.tensor_files import read_safetensors, write_safetensors
+from tfformer.checkpoints.write_checkpoint import write_checkpoint
 from tfformer.cli.main import main
 from tfformer.data import phrasebook
 from tfformer.inference.translator import Translator

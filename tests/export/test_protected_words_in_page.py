@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from page_pattern import javascript
+from protected_words_pattern import javascript
 
 from tfformer.export.web import SOURCES
 from tfformer.text.protected_words import RULES, protected_words
@@ -47,7 +47,7 @@ def page(rows: list[tuple[str, ...]]) -> list[list]:
 
 
 def test_the_pages_pattern_is_written_from_the_servers():
-    """If this fails, run scripts/page_pattern.py > export/on_device/web/src/protected_words.js."""
+    """If this fails, write src/protected_words.js with scripts/protected_words_pattern.py."""
     written = (SOURCES / "src" / "protected_words.js").read_text(encoding="utf-8")
     assert json.dumps(javascript(protected_words().pattern)) in written
 

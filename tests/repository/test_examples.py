@@ -95,10 +95,10 @@ def test_of_each_beam_the_closest_to_the_reference_are_kept_and_equal_ones_count
     beams, references, kept = (tmp_path / name for name in ("beams", "references", "kept"))
     beams.write_text("\n".join([shorter, cat, dog, cat, cat, ""]) + "\n", "utf-8")
     references.write_text(f"{dog}\n{cat}\n", "utf-8")
-    output_of("scripts/multi30k/closest.py", beams, references, 2, kept)
+    output_of("scripts/multi30k/closest_translations.py", beams, references, 2, kept)
     assert kept.read_text("utf-8").splitlines() == [dog, cat, shorter, ""]
     beams.write_text("\n".join([cat] * 4) + "\n", "utf-8")
-    output_of("scripts/multi30k/closest.py", beams, references, 2, kept)
+    output_of("scripts/multi30k/closest_translations.py", beams, references, 2, kept)
     assert kept.read_text("utf-8").splitlines() == [cat] * 4
 
 

@@ -118,9 +118,8 @@ def test_other_cases_cost_at_most_two_bleu(quickstart, change):
 @pytest.mark.nightly
 def test_the_phrasebooks_words_are_aligned(quickstart):
     run, _ = quickstart
-    aligned = subprocess.run(
-        [sys.executable, "scripts/alignments.py", run], cwd=ROOT, capture_output=True, check=True
-    )
+    command = [sys.executable, "scripts/alignment_error_rate.py", run]
+    aligned = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
     assert min(json.loads(aligned.stdout.splitlines()[-1])["alignment_error_rate"].values()) < 0.25
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
-from tfformer.checkpoints.export_model import write_checkpoint
+from tfformer.checkpoints.write_checkpoint import write_checkpoint
 from tfformer.export import CHECKPOINTS, FORMATS, check_options, parity
 from tfformer.export.format import Format
 from tfformer.export.model_card import first_manifest, model_card

@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Measures how well a phrasebook run's cross-attention aligns words.
 
-Usage: scripts/alignments.py RUN
+Usage: scripts/alignment_error_rate.py RUN
 
 Aligns 50 held-out sentences with their known translations, using each decoder layer, and prints the
 alignment error rate against the grammar's alignment. The last line is JSON.

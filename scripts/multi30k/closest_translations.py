@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Keep the translations that are closest to the references.
 
-Usage: scripts/multi30k/closest.py TRANSLATIONS REFERENCES KEPT OUTPUT
+Usage: scripts/multi30k/closest_translations.py TRANSLATIONS REFERENCES KEPT OUTPUT
 
 Sequence-level interpolation (Kim and Rush 2016, section 3.3): the translation with the highest
 sentence BLEU in a beam is the model's output, but closer to the reference than its first one.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Draw the validation BLEU of a run over its training time.
 
-Usage: scripts/multi30k/curve.py RUN PICTURE.png
+Usage: scripts/multi30k/bleu_curve.py RUN PICTURE.png
 """
 
 import sys

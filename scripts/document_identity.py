@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Checks on real files that documents do not change if each translation equals its sentence.
 
-Usage: scripts/texts.py FOLDER... [--most N]
+Usage: scripts/document_identity.py FOLDER... [--most N]
 
 Translates each document twice: into its own sentences, and into its sentences in capitals, so that
 all markup must be placed. Reads at most N HTML files and N Markdown files (default 500) of each

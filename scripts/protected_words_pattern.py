@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Write the pattern of protected words for the page in the browser.
 
-Usage: scripts/page_pattern.py > export/on_device/web/src/protected_words.js
+Usage: scripts/protected_words_pattern.py > export/on_device/web/src/protected_words.js
 
 The page and the server protect the same words: this script translates the regular expression of
 `tfformer.text.protected_words` into JavaScript.
@@ -101,5 +101,5 @@ def _escaped(code: int) -> str:
 
 
 if __name__ == "__main__":
-    print("// Written by scripts/page_pattern.py from tfformer/text/protected_words.py.")
+    print("// Written by scripts/protected_words_pattern.py from tfformer/text/protected_words.py.")
     print(f"export const PROTECTED_WORDS = {json.dumps(javascript(protected_words().pattern))};")
