@@ -32,7 +32,7 @@ def padded(rows, width=None):
     return tf.constant([row + [PAD_ID] * (width - len(row)) for row in rows], tf.int32)
 
 
-def found_rows(hypotheses):
+def ids_and_scores(hypotheses):
     """Return the best sequence of each sentence, without padding, and its score."""
     best = zip(
         hypotheses.ids[:, 0].numpy(),
@@ -51,9 +51,9 @@ def test_a_translation_is_the_same_alone_in_a_batch_and_with_extra_padding(model
         lambda source: graphs.translate_ids(model, source, 20, DecodingConfig(beam_size=beam_size)),
         input_signature=[ids],
     )
-    together = found_rows(search(padded(SOURCES)))
-    with_padding = found_rows(search(padded(SOURCES, width=15)))
-    alone = [found_rows(search(padded([source])))[0] for source in SOURCES]
+    together = ids_and_scores(search(padded(SOURCES)))
+    with_padding = ids_and_scores(search(padded(SOURCES, width=15)))
+    alone = [ids_and_scores(search(padded([source])))[0] for source in SOURCES]
     for batched, wide, single in zip(together, with_padding, alone, strict=True):
         assert batched[0] == wide[0] == single[0]
         assert batched[1] == pytest.approx(wide[1], abs=1e-4)
@@ -130,7 +130,7 @@ def test_continuing_equals_recomputing_every_prefix(language_model):
     hypotheses = graphs.continue_prefixes(
         language_model, padded(prefixes), lengths, 8, greedy_search
     )
-    for prefix, (ids, score) in zip(prefixes, found_rows(hypotheses), strict=True):
+    for prefix, (ids, score) in zip(prefixes, ids_and_scores(hypotheses), strict=True):
         expected, nats = list(prefix), 0.0
         while len(expected) <= 8 and expected[-1] != END_ID:
             log_probs = log_softmax(language_model(np.array([expected]))[0, -1])
@@ -148,7 +148,7 @@ def test_the_logits_function_decides(model):
         return 50.0 * tf.one_hot(tf.fill(tf.shape(hidden)[:-1], END_ID), 13)
 
     hypotheses = graphs.translate_ids(model, padded(SOURCES), 20, DecodingConfig(beam_size=1), end)
-    assert [ids for ids, _ in found_rows(hypotheses)] == [[END_ID]] * 4
+    assert [ids for ids, _ in ids_and_scores(hypotheses)] == [[END_ID]] * 4
 
 
 def transposed(model):

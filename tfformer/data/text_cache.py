@@ -219,23 +219,23 @@ def text_fingerprint(
     A file is identified by the SHA-256 of its bytes, a TFDS data set by name, version, split and
     languages.
     """
-    found: list[dict[str, Any]] = []
+    fingerprints: list[dict[str, Any]] = []
     for corpus in corpora_of(source):
         kind, _, name = str(corpus.text).partition(":")
         if kind == "tfds":
             name, _, stated = name.partition("@")
-            found.append(
+            fingerprints.append(
                 {"tfds": tfds_version(name), "split": stated or split, "languages": languages}
             )
         elif kind == "phrasebook":
             rows = json.dumps(list(read_pairs(corpus.text)))
-            found.append(
+            fingerprints.append(
                 {"rows": hashlib.sha256(rows.encode()).hexdigest(), "languages": languages}
             )
         else:
             files = source_files(corpus.text, folder)
-            found.append({"files": [list(map(_digest, part)) for part in files]})
-    return found
+            fingerprints.append({"files": [list(map(_digest, part)) for part in files]})
+    return fingerprints
 
 
 def _digest(file: Path) -> str:
