@@ -237,7 +237,9 @@ class Generator(TextModel):
         warn_of_truncation([prefixes], [encoded], stacklevel=2)
         graph = self._graph(
             _sampled,
-            *(LENGTHS, NUMBER, NUMBER),
+            LENGTHS,
+            NUMBER,
+            NUMBER,
             max_length=self.max_length,
             temperature=temperature,
             top_k=top_k,
