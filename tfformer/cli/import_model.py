@@ -94,11 +94,9 @@ def _summary(checkpoint: Checkpoint) -> str:
     search = "greedy search" if beam_size == 1 else f"{beam_size} beams"
     licence = checkpoint.provenance["licence"]
     summary = f"{checkpoint.family}, {languages}, {search}, licence: {licence}"
-    trimmed = checkpoint.provenance.get("trimmed")
-    return f"{summary}\n{_sizes(**trimmed)}" if trimmed else summary
-
-
-def _sizes(pieces: list[int], bytes: list[int], coverage: float) -> str:
-    counts = " to ".join(f"{count:,}" for count in pieces)
-    sizes = " to ".join(f"{count / 1e6:,.1f}" for count in bytes)
-    return f"trimmed: {counts} pieces, {sizes} MB of weights; {coverage:.2%} of the text is covered"
+    if trimmed := checkpoint.provenance.get("trimmed"):
+        counts = " to ".join(f"{count:,}" for count in trimmed["pieces"])
+        sizes = " to ".join(f"{count / 1e6:,.1f}" for count in trimmed["bytes"])
+        summary += f"\ntrimmed: {counts} pieces, {sizes} MB of weights; "
+        summary += f"{trimmed['coverage']:.2%} of the text is covered"
+    return summary

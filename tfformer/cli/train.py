@@ -1,8 +1,8 @@
 """The verbs `recipes`, `corpus` and `train`."""
 
+import itertools
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -10,9 +10,6 @@ from tfformer.cli.options import AT_LEAST_1, NewFolder, RunFolder, examples, new
 from tfformer.cli.options import ray as ray_cluster
 from tfformer.cli.terminal import load_tensorflow
 from tfformer.storage.artifact_folders import check_free, run_folder
-
-if TYPE_CHECKING:
-    from tfformer.config import Config
 
 
 @click.command(epilog=examples("tfformer recipes"))
@@ -125,18 +122,13 @@ def train(
 
         result = train_on_ray(ray, workers or 1, config, run_dir, resume, init_from)
     else:
-        _check_texts(config)
+        from tfformer.data.sources import check_exists, source_files
+
+        for source in filter(None, (config.data.train, config.data.valid)):
+            for path in itertools.chain.from_iterable(source_files(source, config.data.folder)):
+                check_exists(path.absolute())
         load_tensorflow()
         from tfformer.training.train import train as train_here
 
         result = train_here(config, run_dir, resume, init_from)
     print(json.dumps(result))
-
-
-def _check_texts(config: "Config") -> None:
-    from tfformer.data.sources import check_exists, source_files
-
-    for source in (config.data.train, config.data.valid):
-        groups = source_files(source, config.data.folder) if source else []
-        for path in (path for group in groups for path in group):
-            check_exists(path.absolute())

@@ -56,17 +56,13 @@ def _message(kind: type[BaseModel], error: ErrorDetails) -> str:
         return str(error["ctx"]["error"])
     setting = ".".join(map(str, error["loc"]))
     if error["type"] == "extra_forbidden":
-        return f"{setting} is not known; the known keys are {', '.join(_known_keys(kind, error))}"
+        *sections, _ = error["loc"]
+        for name in sections:
+            annotation: Any = kind.model_fields[str(name)].annotation
+            kind = annotation
+        return f"{setting} is not known; the known keys are {', '.join(kind.model_fields)}"
     value = reprlib.repr(error["input"])
     if error["type"] == "model_type":
         return f"{setting or 'the recipe'} must be a mapping of keys, not {value}"
     rule = RULES.get(error["type"], error["msg"])
     return f"{setting}={value} {rule.format_map(error.get('ctx', {}))}"
-
-
-def _known_keys(kind: type[BaseModel], error: ErrorDetails) -> list[str]:
-    *sections, _ = error["loc"]
-    for name in sections:
-        annotation: Any = kind.model_fields[str(name)].annotation
-        kind = annotation
-    return list(kind.model_fields)

@@ -51,12 +51,6 @@ class Decision(NamedTuple):
             )
         return cls(source, target, written.index(word), tuple(alternatives))
 
-    def with_word(self, alternative: str) -> Decision:
-        """Return the decision with its word replaced by an alternative."""
-        words = self.target.split()
-        words[self.word] = alternative
-        return self._replace(target=" ".join(words))
-
 
 class Hidden(NamedTuple):
     """Indices of words hidden from the model; target words must precede the decided word."""
@@ -103,7 +97,11 @@ def log_odds(
     chosen = _log_probs(translator, decisions, hidden)
     alternatives = []
     for number in range(len(decisions[0].alternatives)):
-        instead = [decision.with_word(decision.alternatives[number]) for decision in decisions]
+        instead = []
+        for decision in decisions:
+            words = decision.target.split()
+            words[decision.word] = decision.alternatives[number]
+            instead.append(decision._replace(target=" ".join(words)))
         alternatives.append(_log_probs(translator, instead, hidden))
     return chosen - np.logaddexp.reduce(alternatives)
 

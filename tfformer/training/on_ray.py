@@ -88,7 +88,14 @@ def train_on_ray(
         check_free(run_dir)
     connect(address, log_to_driver=True)
     try:
-        gpus = _gpus_of_each(workers)
+        resources = ray.cluster_resources()
+        processors = int(resources.get("CPU", 0))
+        if workers > processors:
+            raise ValueError(
+                f"--workers {workers} exceeds the {processors} processors of the Ray cluster; use "
+                "fewer workers, or add machines"
+            )
+        gpus = int(resources.get("GPU", 0)) // workers
         trained = functools.partial(_trained, workers, gpus, config, run_dir)
         return _despite_deaths(trained, run_dir, resume, init_from, report)
     finally:
@@ -129,17 +136,6 @@ def _despite_deaths(
             report(f"restarting all workers, because one was lost: {error}")
         resume = epochs is not None
         init_from = None if resume else init_from
-
-
-def _gpus_of_each(workers: int) -> int:
-    resources = ray.cluster_resources()
-    processors = int(resources.get("CPU", 0))
-    if workers > processors:
-        raise ValueError(
-            f"--workers {workers} exceeds the {processors} processors of the Ray cluster; use "
-            "fewer workers, or add machines"
-        )
-    return int(resources.get("GPU", 0)) // workers
 
 
 def _trained(
