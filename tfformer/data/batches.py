@@ -388,7 +388,7 @@ class Batches:
 
     def _shuffle(self, epoch: int) -> Epoch:
         random = np.random.default_rng([self.seed, epoch])
-        for attempt in range(MOST_DRAWS):
+        for attempt in range(MOST_DRAWS):  # until the batches of a mixture fit
             rows = self._draw(epoch, attempt)
             if self.shares is None or self._fits(rows):
                 break

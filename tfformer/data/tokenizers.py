@@ -363,11 +363,11 @@ class Tokenizers:
 
     def with_languages(self, source: str | None, target: str | None) -> Tokenizers:
         """Return the tokenizers for other languages of a multilingual model; None keeps one."""
-        if source is not None:
-            self = Tokenizers(self.source.with_language(source), self.target)
-        if target is not None:
-            self = Tokenizers(self.source, self.target.with_language(target))
-        return self
+        tokenizers = [self.source, self.target]
+        for side, language in enumerate((source, target)):
+            if language is not None:
+                tokenizers[side] = tokenizers[side].with_language(language)
+        return Tokenizers(*tokenizers)
 
 
 def graph_tokenizer(
