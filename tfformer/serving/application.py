@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tfformer import __version__
 from tfformer.serving import pages
 from tfformer.serving.apis import deepl, libretranslate, stream, tf_serving
-from tfformer.serving.apis.fields import ServerState
+from tfformer.serving.apis.fields import MAX_BYTES, ServerState
 from tfformer.serving.errors import MISTAKE, RequestError, add_error_answers, error_answer
 from tfformer.serving.security import HEADERS, HostGuard
 from tfformer.serving.served_models import ServedModels
@@ -134,11 +134,21 @@ class _AroundRequest:
 
 
 async def _while_connected(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """Run the application; cancel it if the client disconnects before it has the answer."""
+    """Run the application; cancel it if the client disconnects before it has the answer.
+
+    A body of more than `MAX_BYTES` is refused.
+    """
     body_read = asyncio.Event()
+    size = 0
 
     async def receive_body() -> Message:
+        nonlocal size
         message = await receive()
+        size += len(message.get("body", b""))
+        if size > MAX_BYTES:
+            raise RequestError(
+                f"the body has more than {MAX_BYTES} bytes; send less at a time", 413
+            )
         if not message.get("more_body"):
             body_read.set()
         return message

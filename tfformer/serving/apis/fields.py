@@ -4,7 +4,7 @@ Clients send the fields as JSON, as a form or in the query string.
 """
 
 import reprlib
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -12,7 +12,6 @@ from fastapi import Depends, Request
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 from starlette.exceptions import HTTPException
-from starlette.types import Message
 
 from tfformer.serving.errors import RequestError
 from tfformer.serving.languages import Directions
@@ -88,15 +87,14 @@ def described(model: type[BaseModel]) -> dict[str, Any]:
 async def _values(request: Request) -> dict[str, Any]:
     query = _collected(request.query_params.multi_items())
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    limited = Request(request.scope, _limited(request))
     if kind == MULTIPART:
         try:
-            form = await limited.form(max_fields=MAX_FIELDS, max_part_size=MAX_BYTES)
+            form = await request.form(max_fields=MAX_FIELDS, max_part_size=MAX_BYTES)
         except (HTTPException, ValueError, KeyError) as error:
             reason = error.detail if isinstance(error, HTTPException) else error
             raise RequestError(f"the form cannot be read: {reason}") from None
         return query | _collected(form.multi_items())
-    body = await limited.body()
+    body = await request.body()
     if not body:
         return query
     if kind == JSON:
@@ -108,29 +106,6 @@ async def _values(request: Request) -> dict[str, Any]:
         f"{MULTIPART}",
         415,
     )
-
-
-async def read_body(request: Request) -> bytes:
-    """Return the body; raise RequestError if it has more than `MAX_BYTES`."""
-    return await Request(request.scope, _limited(request)).body()
-
-
-def _limited(request: Request) -> Callable[[], Awaitable[Message]]:
-    """Return the request's `receive`, which raises an error beyond `MAX_BYTES`."""
-    size = 0
-
-    async def receive() -> Message:
-        nonlocal size
-        message = await request.receive()
-        size += len(message.get("body", b""))
-        if size > MAX_BYTES:
-            raise RequestError(
-                f"the body has more than {MAX_BYTES} bytes; send less at a time",
-                413,
-            )
-        return message
-
-    return receive
 
 
 def read_object(body: bytes) -> dict[str, Any]:

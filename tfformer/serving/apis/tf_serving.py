@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from tfformer.engines import Signature, TensorSpec
 from tfformer.engines.engine import GREEDY, Arrays
-from tfformer.serving.apis.fields import Served, read_body, read_object
+from tfformer.serving.apis.fields import Served, read_object
 from tfformer.serving.errors import Error, RequestError, check_name
 from tfformer.serving.request_queue import MAX_SENTENCES
 from tfformer.serving.served_models import ServedModel, signature_of
@@ -100,7 +100,7 @@ async def predict(request: Request, asked: Asked, state: Served) -> Response:
     state.keys.check(request.headers)
     model, number = asked
     version = model.versions[number]
-    values = read_object(await read_body(request))
+    values = read_object(await request.body())
     name = signature_name(values)
     inputs = read_inputs(values, signature_of(version, name))
     outputs = await state.queue.submit(version, name, inputs)
