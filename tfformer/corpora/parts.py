@@ -124,21 +124,19 @@ def _begin_job(folder: Path, settings: dict[str, Any]) -> None:
         )
     if is_empty:
         write_text(job, json.dumps(settings, indent=2) + "\n")
-    elif _settings(job) != settings:
-        raise ValueError(
-            f"{folder} has translations by another model or with other settings; choose another "
-            "--output"
-        )
-
-
-def _settings(job: Path) -> Any:
+        return
     try:
-        return parse_json(read_text(job))
+        earlier = parse_json(read_text(job))
     except ValueError as error:
         raise ValueError(
             f"{job} is damaged ({error}), so the model of the translations beside it is unknown; "
             "choose another --output"
         ) from None
+    if earlier != settings:
+        raise ValueError(
+            f"{folder} has translations by another model or with other settings; choose another "
+            "--output"
+        )
 
 
 # --- The translation of one part ----------------------------------------------------------------

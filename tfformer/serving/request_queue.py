@@ -137,24 +137,19 @@ def _run_together(batch: list[_Request]) -> list[Arrays]:
         raise RequestError(str(error)) from None
     except RuntimeError as error:
         raise RequestError(str(error), 500) from None
-    _check_rows(outputs, sum(request.size for request in batch))
-    ends = np.cumsum([request.size for request in batch])[:-1]
+    *ends, count = np.cumsum([request.size for request in batch])
+    for name, values in outputs.items():
+        if values.shape[:1] != (count,):  # a foreign model may return them
+            raise RequestError(
+                f"output {name} has the shape {values.shape} for {count} rows; export the model "
+                "with the batch as the first axis of every output"
+            )
     rows = {name: np.split(values, ends) for name, values in outputs.items()}
 
     def answer(number: int) -> Arrays:
         return {name: arrays[number] for name, arrays in rows.items()}
 
     return list(map(answer, range(len(batch))))
-
-
-def _check_rows(outputs: Arrays, rows: int) -> None:
-    """Refuse outputs whose first axis is not the batch; a foreign model may return them."""
-    for name, values in outputs.items():
-        if values.shape[:1] != (rows,):
-            raise RequestError(
-                f"output {name} has the shape {values.shape} for {rows} rows; export the model "
-                "with the batch as the first axis of every output",
-            )
 
 
 def _give(answer: asyncio.Future[Arrays], value: Arrays | Exception) -> None:

@@ -89,13 +89,9 @@ class HostGuard:
                     "--allow-host",
                     403,
                 )
-        if method == "POST":
-            self._check_origin(headers)
-
-    def _check_origin(self, headers: Headers) -> None:
         origin = headers.get("origin")
         site = headers.get("sec-fetch-site", "none")
-        if origin is None and site in ALLOWED_SITES:
+        if method != "POST" or (origin is None and site in ALLOWED_SITES):
             return  # sent by a program, or from the address bar
         if origin is not None and origin.partition("://")[2] == headers.get("host"):
             return
