@@ -30,7 +30,7 @@ KINDS = {
 }
 NOTE = "Attention shows where a head looks. It does not explain why the model chose a word."
 PAGE = ".html"
-SUFFIXES = (".png", ".svg", PAGE)
+
 TEMPLATE = Path(__file__).with_name("attention.html")
 FAMOUS_WORD = "it"  # in "The animal did not cross the street because it was too tired."
 PUNCTUATION = ".,;:!?\"'()[]«»„“”‚‘’¿¡…"
@@ -61,14 +61,10 @@ def draw_attention(
         languages: Codes of the source's and the translation's language, for the page's title.
 
     Raises:
-        ValueError: An argument is unknown or does not occur in these maps; the message lists the
-            choices.
+        ValueError: The word does not occur in these maps; the message lists the words.
     """
     path = Path(path)
-    if path.suffix not in SUFFIXES:
-        raise ValueError(f"the suffix of {path} is not supported; choose {' or '.join(SUFFIXES)}")
-    if kind not in KINDS:
-        raise ValueError(f"kind={kind!r} does not exist; choose one of {', '.join(KINDS)}")
+
     maps: AttentionMaps = getattr(attention, kind).words()
     row = None if word is None else _row(maps, word)
     if path.suffix == PAGE:
