@@ -487,36 +487,28 @@ class _Placing:
         """
         target = self._target
         words_before = list(itertools.accumulate((token.is_word for token in target), initial=0))
-        words = words_before[-1]
+        possible = [0]  # a word is between each two of them, and behind the last
+        for number in range(1, len(target)):
+            has_words = words_before[possible[-1]] < words_before[number] < words_before[-1]
+            if has_words and _may_break(target[number - 1], target[number], translation):
+                possible.append(number)
+        del possible[0]
         fixed = [mark for mark in breaks if mark.piece.name in ("cue", "br")]
         lines = [mark for mark in breaks if mark not in fixed]
-        dropped = lines[max(0, words - 1 - len(fixed)) :]
-        breaks = [mark for mark in breaks if mark not in dropped]
-        possible = [
-            number
-            for number in range(1, len(target))
-            if _may_break(target[number - 1], target[number], translation)
-        ]
+        dropped = lines[max(0, len(possible) - len(fixed)) :]
+        kept = [mark for mark in breaks if mark not in dropped]
         scale = len(translation) / len(self._sentence)
-        last = 0
-        for index, mark in enumerate(breaks):
-            before = words_before[last]
-            needed = max(1, min(len(breaks) - index, words - before - 1))  # words behind it
-            free = [
-                number
-                for number in possible
-                if number > last and before < words_before[number] <= words - needed
-            ]
+        for index, mark in enumerate(kept):
+            number = len(target)
+            free = possible[: max(1, len(possible) - len(kept) + index + 1)]
             if free:
-                last = min(free, key=lambda one: abs(target[one - 1].end - mark.start * scale))
-                target[last].space = mark.piece.raw
-            elif mark in fixed:
-                last = len(target)
-                target.append(TextToken(0, 0, "", -1, is_word=False, space=mark.piece.raw))
+                number = min(free, key=lambda one: abs(target[one - 1].end - mark.start * scale))
+                del possible[: free.index(number) + 1]
+                target[number].space = mark.piece.raw
             else:
-                continue
+                target.append(TextToken(0, 0, "", -1, is_word=False, space=mark.piece.raw))
             if mark.piece.role is Role.CUE:
-                self._cues.append((self._alignment.numbers(mark.start, mark.start)[0], last))
+                self._cues.append((self._alignment.numbers(mark.start, mark.start)[0], number))
 
     def place(self, element: Mark, area: Span) -> None:
         """Place an element around target tokens, and the marks that it contains among them."""
@@ -589,10 +581,8 @@ class _Placing:
 
 def _may_break(left: TextToken, right: TextToken, translation: str) -> bool:
     """Whether a line may end between two tokens of the translation."""
-    if right.copy:
-        return right.space != ""
     if right.space:
-        return not NO_BEGINNING.match(translation, right.start)
+        return right.copy is not None or not NO_BEGINNING.match(translation, right.start)
     is_unspaced = re.search(f"[{NO_SPACES}]", left.text[-1] + right.text[0])
     return right.text[0] not in CLOSING and is_unspaced is not None
 
