@@ -142,7 +142,7 @@ def sentences(
     pieces = protected(pieces, protected_words(reading.keep))
     paragraph = MarkedSentence(tuple(pieces))
     divided = list(segments(paragraph.text, reading.language, list(paragraph.copies())))
-    groups = cut(pieces, [len(segment.text) for segment in divided])
+    groups = cut(pieces, itertools.accumulate(len(segment.text) for segment in divided))
     are_sentences = [segment.is_sentence for segment in divided] or [False]
     for group, is_sentence in zip(groups, are_sentences, strict=True):
         shown = group if keeps_spaces else tuple(_collapsed(group))
@@ -183,12 +183,8 @@ def protected(pieces: Sequence[Piece], pattern: re.Pattern[str]) -> list[Piece]:
     <i>a</i>@b.org.
     """
     text = "".join(piece.text for piece in pieces)
-    lengths = []
-    last = 0
-    for start, end in _protected_spans(pieces, pattern, text):
-        lengths += [start - last, end - start]
-        last = end
-    groups = cut(pieces, [*lengths, len(text) - last])
+    spans = _protected_spans(pieces, pattern, text)
+    groups = cut(pieces, [*itertools.chain(*spans), len(text)])
     protected_pieces: list[Piece] = []
     for number, group in enumerate(groups):
         protected_pieces += _copy(group) if number % 2 else group
@@ -251,13 +247,13 @@ def raw_text(pieces: Sequence[Piece]) -> str:
     return "".join(piece.raw for piece in pieces)
 
 
-def cut(pieces: Sequence[Piece], lengths: Sequence[int]) -> list[tuple[Piece, ...]]:
-    """Cut pieces into groups whose texts have the given lengths, at least one group.
+def cut(pieces: Sequence[Piece], ends: Iterable[int]) -> list[tuple[Piece, ...]]:
+    """Cut pieces into groups whose texts end at the given positions, at least one group.
 
     Only text pieces are split. An end tag at a boundary goes into the group before it, all other
     markup into the group after it.
     """
-    ends = list(itertools.accumulate(lengths)) or [0]
+    ends = list(ends) or [0]
     groups: list[list[Piece]] = [[] for _ in ends]
     number = end = 0
     for piece in pieces:

@@ -49,7 +49,8 @@ Each element that contains words in the sentence gets at least one word, if ther
    >>> place("<i>I</i> <b>love</b><u>you</u> all", "Ich liebe euch")
    '<i>Ich</i> <b>liebe</b> <u>euch</u>'
 
-7. An image, a comment or a footnote follows the word that it touches, or else the word before it.
+7. An image, a comment or a footnote follows the word that it touches. Between spaces, it precedes
+the word behind it.
 
    >>> place("The dog<sup>1</sup> sleeps.", "Es schläft der Hund.", [(0, 2), (1, 3), (2, 1)])
    'Es schläft der Hund<sup>1</sup>.'
@@ -102,7 +103,7 @@ class Mark:
     start: int  # in the sentence
     end: int
     end_tag: str = ""
-    follows_space: bool = False
+    follows_space: bool = False  # for a point
     precedes_space: bool = False
     inside: list[Mark] = field(default_factory=list)
     target: Span = (0, 0)  # among the spaces and tokens of the translation
@@ -126,7 +127,7 @@ class TextToken:
     copy: Piece | None = None  # for a protected word
     source: TextToken | None = None  # for a protected word in the translation
     targets: list[TextToken] = field(default_factory=list)  # in the translation, by rules 2 to 4
-    number: int = 0  # in the translation
+    number: int = 0  # its position among the tokens of the translation
 
     @property
     def is_plain(self) -> bool:

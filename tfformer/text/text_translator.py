@@ -161,11 +161,10 @@ class TextTranslator:
         clauses = divided(sentence.text, count_tokens, max_tokens, sentence.copies())
         if len(clauses) == 1:
             return [sentence]
-        lengths = []
-        for clause in clauses:
-            words = clause.lstrip()
-            lengths += [len(clause) - len(words), len(words)]
-        groups = cut(sentence.pieces, lengths)
+        ends = []
+        for clause, end in zip(clauses, itertools.accumulate(map(len, clauses)), strict=True):
+            ends += [end - len(clause.lstrip()), end]
+        groups = cut(sentence.pieces, ends)
         parts = [sentence._replace(pieces=group) for group in groups]
         return [
             one if number % 2 and one.has_words else raw_text(one.pieces)

@@ -201,7 +201,7 @@ class _Paragraph:
         elif is_long:
             text = "".join(piece.text for piece in self._pieces)
             end = block_end(text)
-            first, second = cut(self._pieces, [end, len(text) - end])
+            first, second = cut(self._pieces, [end, len(text)])
             yield first
             self._keep(second)
 
