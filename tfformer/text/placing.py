@@ -412,8 +412,8 @@ class _Alignment:
         self._knots = [(0, 0)]  # numbers in the sentence and in the translation
         for number, token in enumerate(source):
             if token.targets:
-                self._knots.append((number, token.targets[0].number))
-                self._knots.append((number + 1, token.targets[-1].number + 1))
+                numbers = [other.number for other in token.targets]
+                self._knots += [(number, min(numbers)), (number + 1, max(numbers) + 1)]
         self._knots.append((len(source), len(target)))
 
     def numbers(self, start: int, end: int) -> Span:
