@@ -4,13 +4,13 @@ import dataclasses
 import json
 
 import pytest
-from sentencepiece import sentencepiece_model_pb2
 from support.marian_checkpoints import checkpoint, edit_json, languages
 
 from tfformer.checkpoints.foreign_checkpoint import Choices
 from tfformer.checkpoints.hugging_face import reader as hugging_face
 from tfformer.checkpoints.import_model import import_model
 from tfformer.cli.main import main
+from tfformer.data.sentencepiece_proto import ModelProto
 from tfformer.inference.translator import Translator
 from tfformer.run_directory import Run
 
@@ -174,7 +174,7 @@ def test_lists_of_languages_that_do_not_fit_are_refused(tmp_path, tokens, messag
 def edit_pieces(folder, change):
     """Change the pieces of a checkpoint's SentencePiece model."""
     path = folder / "sentencepiece.bpe.model"
-    model = sentencepiece_model_pb2.ModelProto.FromString(path.read_bytes())
+    model = ModelProto.FromString(path.read_bytes())
     change(model.pieces)
     path.write_bytes(model.SerializeToString())
 

@@ -6,7 +6,6 @@ import json
 import h5py
 import numpy as np
 import pytest
-from sentencepiece import sentencepiece_model_pb2
 from support.marian_checkpoints import checkpoint, each, edit_json, languages
 
 from tfformer.checkpoints.hugging_face.weights import SAFETENSORS
@@ -15,6 +14,7 @@ from tfformer.checkpoints.tensor_files import read_safetensors, write_safetensor
 from tfformer.checkpoints.write_checkpoint import write_checkpoint
 from tfformer.cli.main import main
 from tfformer.data import phrasebook
+from tfformer.data.sentencepiece_proto import ModelProto
 from tfformer.inference.translator import Translator
 from tfformer.run_directory import Run
 from tfformer.special_ids import END_ID, PAD_ID
@@ -156,10 +156,10 @@ def test_a_shared_vocabulary_is_cut_once(tmp_path, text):
     """A piece that is a special piece in one SentencePiece model is kept in both."""
     unused = min(pieces_of_a(tmp_path, text)[1])
     path = tmp_path / "A" / "source.spm"
-    model = sentencepiece_model_pb2.ModelProto.FromString(path.read_bytes())
+    model = ModelProto.FromString(path.read_bytes())
     for piece in model.pieces:
         if piece.piece == unused:
-            piece.type = piece.UNUSED
+            piece.type = 5  # UNUSED
     path.write_bytes(model.SerializeToString())
     run = import_model(tmp_path / "A", tmp_path / "run", trim=str(text))
     record = json.loads((run / "imported.json").read_text())

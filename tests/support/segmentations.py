@@ -2,7 +2,7 @@
 
 import random
 
-from sentencepiece import sentencepiece_model_pb2
+from sentencepiece import SentencePieceProcessor
 
 
 def stretched(sentence: str, dice: random.Random) -> str:
@@ -15,6 +15,5 @@ def stretched(sentence: str, dice: random.Random) -> str:
 
 def log_probability(model: bytes, pieces: list[str]) -> float:
     """Return the sum of the pieces' scores; all pieces must be in the model."""
-    listed = sentencepiece_model_pb2.ModelProto.FromString(model).pieces
-    scores = {piece.piece: piece.score for piece in listed}
-    return sum(scores[piece] for piece in pieces)
+    processor = SentencePieceProcessor(model_proto=model)
+    return sum(processor.get_score(processor.piece_to_id(piece)) for piece in pieces)
