@@ -31,8 +31,7 @@ class SavedModelEngine(Engine):
         manifest = {} if is_foreign else checked_manifest(folder)
         super().__init__(manifest, exported_tokenizers(folder, manifest))
         self.signatures = read_signatures(folder / SAVED_MODEL)
-        if is_foreign or GREEDY in self.signatures:
-            import_text_operations()
+        import_text_operations(folder / SAVED_MODEL)
         try:
             if (folder / FINGERPRINT).exists():  # the loader would print a traceback and continue
                 tf.saved_model.experimental.read_fingerprint(path)
@@ -81,8 +80,7 @@ class Session:
 
     def __init__(self, folder: Path) -> None:
         self.signatures = read_signatures(folder / SAVED_MODEL)
-        if GREEDY in self.signatures:
-            import_text_operations()
+        import_text_operations(folder / SAVED_MODEL)
         self._session = tf.compat.v1.Session(graph=tf.Graph())
         with self._session.graph.as_default():
             loaded = tf.compat.v1.saved_model.load(self._session, ["serve"], str(folder))
@@ -96,9 +94,11 @@ class Session:
         return self._session.run(outputs, feed)
 
 
-def import_text_operations() -> None:
-    """Register the operations of TensorFlow Text."""
-    import tensorflow_text  # noqa: F401
+def import_text_operations(path: Path) -> None:
+    """Register the operations of TensorFlow Text if a `saved_model.pb` has any that TF lacks."""
+    operations = _graph(path).meta_info_def.stripped_op_list.op
+    if not all(hasattr(tf.raw_ops, operation.name) for operation in operations):
+        import tensorflow_text  # noqa: F401
 
 
 def read_signatures(path: Path) -> dict[str, Signature]:
@@ -106,15 +106,18 @@ def read_signatures(path: Path) -> dict[str, Signature]:
 
     A signature without an input is an operation that TensorFlow runs after loading.
     """
-    try:
-        graph = saved_model_pb2.SavedModel.FromString(path.read_bytes()).meta_graphs[0]
-    except (DecodeError, IndexError):
-        raise ValueError(f"{path} is not a SavedModel; export the run again") from None
     return {
         name: Signature(_specs(signature.inputs), _specs(signature.outputs))
-        for name, signature in sorted(graph.signature_def.items())
+        for name, signature in sorted(_graph(path).signature_def.items())
         if signature.inputs
     }
+
+
+def _graph(path: Path) -> meta_graph_pb2.MetaGraphDef:
+    try:
+        return saved_model_pb2.SavedModel.FromString(path.read_bytes()).meta_graphs[0]
+    except (DecodeError, IndexError):
+        raise ValueError(f"{path} is not a SavedModel; export the run again") from None
 
 
 def _specs(tensors: Mapping[str, meta_graph_pb2.TensorInfo]) -> dict[str, Spec]:
