@@ -317,9 +317,13 @@ def assert_fields_equal(declared, theirs):
             assert field.default_value == reference.default_value
 
 
-def test_the_declared_fields_are_sentencepieces(name, model_pb2):
-    declared = getattr(sentencepiece_proto, name).DESCRIPTOR
-    assert_fields_equal(declared, getattr(model_pb2, name).DESCRIPTOR)
+def test_fields_that_are_not_declared_are_preserved(model_pb2):
+    model = model_pb2.ModelProto.FromString(Tokenizer.train(SENTENCES, 60).model)
+    parsed = sentencepiece_proto.ModelProto.FromString(model.SerializeToString())
+    for each in (model, parsed):
+        each.pieces.add(piece="dog", score=-2.5, type=1)
+        each.trainer_spec.vocab_size = 61
+    assert model_pb2.ModelProto.FromString(parsed.SerializeToString()) == model
 
 
 QUOTES = {**dict.fromkeys(map(ord, "‘’‚‛"), "'"), **dict.fromkeys(map(ord, "“”„‟"), '"'), 0xAD: ""}
