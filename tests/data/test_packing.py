@@ -21,7 +21,7 @@ from tfformer.training.resume_or_initialise import Start
 from tfformer.training.training_data import TrainingData
 
 WIDTH = 12
-SIZES = {"num_layers": 2, "d_model": 16, "num_heads": 2, "d_ff": 32, "dropout": 0.0}
+SIZES = {"num_layers": 1, "d_model": 16, "num_heads": 2, "d_ff": 32, "dropout": 0.0}
 PAIRS = st.lists(st.tuples(st.integers(1, WIDTH), st.integers(1, WIDTH)), min_size=1, max_size=40)
 
 

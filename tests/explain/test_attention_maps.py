@@ -24,7 +24,7 @@ SENTENCES = [
 ]
 SOURCE = np.array([[5, 9, 4, 7, 3], [8, 3, 0, 0, 0]], np.int32)
 TARGET = np.array([[2, 7, 12, 5, 5, 9], [2, 4, 0, 0, 0, 0]], np.int32)
-SIZES = {"num_layers": 2, "num_decoder_layers": 3, "d_model": 16, "num_heads": 2, "d_ff": 24}
+SIZES = {"num_layers": 1, "num_decoder_layers": 2, "d_model": 16, "num_heads": 2, "d_ff": 24}
 
 
 def small_model(vocab_size=13, **changes) -> Transformer:
@@ -85,9 +85,9 @@ def test_rows_sum_to_one_and_nothing_looks_at_padding_or_ahead():
     model, source, target = small_model(), tf.constant(SOURCE), tf.constant(TARGET)
     memory, encoder = encoder_weights(model, source)
     _, decoder, cross = decoder_weights(model, target, memory, padding_mask(source))
-    assert encoder.shape == (2, 2, 2, 5, 5)
-    assert decoder.shape == (2, 3, 2, 6, 6)
-    assert cross.shape == (2, 3, 2, 6, 5)
+    assert encoder.shape == (2, 1, 2, 5, 5)
+    assert decoder.shape == (2, 2, 2, 6, 6)
+    assert cross.shape == (2, 2, 2, 6, 5)
     for weights in (encoder, decoder, cross):
         np.testing.assert_allclose(
             tf.reduce_sum(weights, axis=-1), np.ones(weights.shape[:-1]), atol=1e-5
@@ -121,7 +121,7 @@ def test_tokens_stand_where_the_decoder_reads_and_writes_them(translator, tokeni
     assert maps.cross.columns == (*source, "</s>") == maps.encoder.rows == maps.encoder.columns
     assert maps.decoder.rows == maps.decoder.columns == ("<s>", *target)
     assert maps.cross.rows == (*target, "</s>")
-    assert maps.cross.weights.shape == (3, 2, len(target) + 1, len(source) + 1)
+    assert maps.cross.weights.shape == (2, 2, len(target) + 1, len(source) + 1)
     assert maps.cross.weights.dtype == np.float32
 
 
@@ -140,7 +140,7 @@ def test_an_empty_translation_has_attention_too(translator, monkeypatch):
     maps = attention(translator, SENTENCES[0])
     assert maps.decoder.words().rows == ("<s>",)
     assert maps.cross.words().rows == ("</s>",)
-    assert maps.decoder.weights.shape == (3, 2, 1, 1)
+    assert maps.decoder.weights.shape == (2, 2, 1, 1)
 
 
 def test_blank_sentences_are_refused(translator):

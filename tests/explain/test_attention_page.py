@@ -3,9 +3,11 @@
 import base64
 import json
 import re
-from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree.ElementTree import Element
 
 import numpy as np
+import tinyhtml5
 from support.browser import Browser
 from support.made_up_attention import EXAMPLE, made_up_attention
 
@@ -13,27 +15,8 @@ from tfformer.explain.attention_maps import AttentionMaps
 from tfformer.explain.pictures import draw_attention as draw
 
 
-class Page(HTMLParser):
-    """The elements of a page, and its data."""
-
-    def __init__(self, path):
-        super().__init__()
-        self.elements, self.open, self.data = [], [], ""
-        self.text = path.read_text(encoding="utf-8")
-        self.feed(self.text)
-        self.close()
-
-    def handle_starttag(self, tag, attributes):
-        self.elements.append((tag, dict(attributes)))
-        if tag not in ("meta", "input"):
-            self.open.append((tag, dict(attributes)))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop()[0] == tag
-
-    def handle_data(self, data):
-        if self.open and self.open[-1] == ("script", {"id": "data", "type": "application/json"}):
-            self.data += data
+def parsed(path: Path) -> Element:
+    return tinyhtml5.parse(path.read_text(encoding="utf-8"), namespace_html_elements=False)
 
 
 def decoded(view: dict, kind: dict) -> np.ndarray:
@@ -43,9 +26,8 @@ def decoded(view: dict, kind: dict) -> np.ndarray:
 
 def test_the_page_holds_every_weight_by_words_and_by_pieces(tmp_path):
     draw(EXAMPLE, tmp_path / "page.html", "cross", "es")
-    page = Page(tmp_path / "page.html")
-    assert not page.open
-    data = json.loads(page.data)
+    page = parsed(tmp_path / "page.html")
+    data = json.loads(page.find(".//script[@id='data'][@type='application/json']").text)
     assert data["start"] == {"kind": "cross", "layer": 2, "head": "mean", "row": 2}
     assert data["languages"] == []
     for maps in EXAMPLE:
@@ -60,10 +42,11 @@ def test_the_page_holds_every_weight_by_words_and_by_pieces(tmp_path):
 
 def test_the_page_needs_nothing_else(tmp_path):
     draw(EXAMPLE, tmp_path / "page.html")
-    page = Page(tmp_path / "page.html")
-    assert not {tag for tag, _ in page.elements} & {"link", "img", "iframe", "object"}
-    assert not [attributes for _, attributes in page.elements if {"src", "href"} & set(attributes)]
-    assert not re.search(r"https?:|//[a-z]|@import|url\(|fetch\(|import\(", page.text)
+    elements = list(parsed(tmp_path / "page.html").iter())
+    assert not {element.tag for element in elements} & {"link", "img", "iframe", "object"}
+    assert not [element for element in elements if {"src", "href"} & set(element.attrib)]
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert not re.search(r"https?:|//[a-z]|@import|url\(|fetch\(|import\(", text)
 
 
 def test_a_page_of_the_base_model_is_small(tmp_path):

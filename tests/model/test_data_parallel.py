@@ -31,7 +31,7 @@ def batch(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def trained(make, rows: int, shards: int) -> tuple[list[dict], list[np.ndarray]]:
-    """Return the reports of three steps, and the weights after them."""
+    """Return the reports of two steps, and the weights after them."""
     keras.utils.set_random_seed(1)
     model = make()
     model.compile(
@@ -52,8 +52,8 @@ def trained(make, rows: int, shards: int) -> tuple[list[dict], list[np.ndarray]]
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "rows", "shards"),
-    [(translator, 7, 3), (language_model, 8, 2), (language_model, 1, 2)],
-    ids=["uneven", "even", "with_an_empty_shard"],
+    [(translator, 7, 3), (language_model, 1, 2)],
+    ids=["uneven", "with_an_empty_shard"],
 )
 def test_shards_learn_what_the_whole_batch_teaches(make, rows, shards):
     (plain, weights), (sharded, weights_then) = trained(make, rows, 1), trained(make, rows, shards)
@@ -157,7 +157,7 @@ class WithMoreLosses(tfformer.LanguageModel):
 
 
 def reports_with_more_losses(rows, shards, has_weights, run_eagerly):
-    """Return the reports of three steps of plain gradient descent, and the weights after them."""
+    """Return the reports of two steps of plain gradient descent, and the model after them."""
     keras.utils.set_random_seed(1)
     model = WithMoreLosses(19, **SHAPE)
     model.compile(
@@ -176,8 +176,8 @@ def reports_with_more_losses(rows, shards, has_weights, run_eagerly):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "shards", "run_eagerly"),
-    [(8, 1, True), (8, 2, True), (7, 3, False), (1, 2, True)],
-    ids=["one", "even", "uneven", "empty"],
+    [(8, 1, True), (7, 2, False), (1, 2, True)],
+    ids=["one", "uneven", "empty"],
 )
 def test_added_losses_regularisers_and_metrics_of_a_subclass_are_those_of_keras_step(
     rows, shards, run_eagerly
@@ -202,12 +202,11 @@ def test_a_scaled_loss_is_reported_as_it_is_and_learned_as_it_is():
         keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.5)),
     ):
         keras.utils.set_random_seed(1)
-        model = translator()
+        model = language_model()
         model.compile(optimizer, tfformer.SmoothedCrossEntropy(), run_eagerly=True)
         model.shards = 2
         target, labels, weights = batch(6, 0)
-        inputs = {"source": tf.constant(target), "target": tf.constant(target)}
-        reports.append([float(model.train_on_batch(inputs, labels, weights)) for _ in range(2)])
+        reports.append([float(model.train_on_batch(target, labels, weights)) for _ in range(2)])
     assert reports[1] == pytest.approx(reports[0], rel=1e-4)
 
 

@@ -17,12 +17,11 @@ from tfformer.special_ids import END_ID, START_ID
 ROWS = np.array([[7, 12, 5, 5, 9, 3], [4, 3, 0, 0, 0, 0], [11, 6, 8, 4, 3, 0]], np.int32)
 READ = np.pad(ROWS[:, :-1], ((0, 0), (1, 0)), constant_values=START_ID)
 each_norm = pytest.mark.parametrize("norm", ["post", "pre"])
-each_tie = pytest.mark.parametrize("tie", ["none", "output", "all"])
 
 
 def small(vocab_size=13, seed=1, **changes):
     """A model with random weights, so that no bias is zero and no scale is one."""
-    settings = {"num_layers": 2, "d_model": 16, "num_heads": 2, "d_ff": 24, "dropout": 0.0}
+    settings = {"num_layers": 1, "d_model": 16, "num_heads": 2, "d_ff": 24, "dropout": 0.0}
     return randomized(LanguageModel(vocab_size, **(settings | changes)), seed, scale=0.25)
 
 
@@ -83,12 +82,12 @@ def test_a_token_never_changes_the_probability_of_those_before_it_nor_its_own_lo
     assert (np.abs(after[:, t + 1 :] - before[:, t + 1 :]).max(axis=-1) > 1e-3).all()
 
 
-@each_tie
-@each_norm
+@pytest.mark.parametrize(("tie", "norm"), [("none", "post"), ("output", "pre"), ("all", "post")])
 def test_cached_equals_uncached_in_steps_of_one_and_after_a_prefix(tie, norm):
-    model = small(tie_embeddings=tie, norm=norm, dialect={"position_layout": "halves"})
+    others = {"num_layers": 2, "dialect": {"position_layout": "halves"}}
+    model = small(tie_embeddings=tie, norm=norm, **others)
     expected = model(READ)
-    for first_steps in ((1, 1, 1, 1, 1, 1), (3, 1, 1, 1), (2, 4)):
+    for first_steps in ((1, 1, 1, 1, 1, 1), (3, 1, 2)):
         cache, first, cached = model.stack.empty_cache(3, 9), 0, []
         for count in first_steps:
             logits, cache = model.step(tf.constant(READ[:, first : first + count]), first, cache)
@@ -100,7 +99,7 @@ def test_cached_equals_uncached_in_steps_of_one_and_after_a_prefix(tie, norm):
 def test_logits_are_the_transformers_decoder_with_nothing_to_look_up():
     """A decoder with the same weights gives the same logits. Its attention to the source adds 0."""
     model = small(norm="pre")
-    decoder = tfformer.Decoder(2, 16, 2, d_ff=24, norm="pre")
+    decoder = tfformer.Decoder(1, 16, 2, d_ff=24, norm="pre")
     decoder.build(None)
     decoder.normalization.set_weights(model.stack.normalization.get_weights())
     for layer, decoder_layer in zip(model.stack.layers, decoder.layers, strict=True):
@@ -130,7 +129,7 @@ def test_a_tied_embedding_is_one_matrix():
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_half_precision_has_log_probs_in_float32(policy):
-    model, full = small(dtype=policy, num_layers=1), small(num_layers=1)
+    model, full = small(dtype=policy), small()
     assert model.log_prob(ROWS).dtype == tf.float32
     np.testing.assert_allclose(model.log_prob(ROWS), full.log_prob(ROWS), rtol=0.05)
 
@@ -145,7 +144,8 @@ def test_learns_two_sentences_and_is_saved(tmp_path):
     read = np.pad(rows[:, :-1], ((0, 0), (1, 0)), constant_values=START_ID)
     keras.utils.set_random_seed(1)
     model = LanguageModel(9, num_layers=1, d_model=16, num_heads=2, d_ff=32, dropout=0.0)
-    model.compile(keras.optimizers.Adam(0.02), tfformer.SmoothedCrossEntropy())
+    loss = tfformer.SmoothedCrossEntropy()
+    model.compile(keras.optimizers.Adam(0.02), loss, jit_compile=False)
     dataset = tf.data.Dataset.from_tensors((read, rows, np.ones((2, 4), np.float32))).repeat(120)
     model.fit(dataset, verbose=0)
     np.testing.assert_allclose(np.exp(model.log_prob(rows)), [0.5, 0.5], atol=0.03)

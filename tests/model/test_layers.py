@@ -1,5 +1,6 @@
 """Compare the layers with NumPy, arithmetic, and layers of Keras and keras-hub."""
 
+import itertools
 from statistics import NormalDist
 
 import keras
@@ -116,16 +117,16 @@ def test_fresh_embeddings_and_their_logits_have_unit_variance():
 WIDER_TYPES = ["int8", "int16", "int64", "uint8", "uint16", "uint32", "uint64", "float32"]
 
 
-@pytest.mark.parametrize("kind", WIDER_TYPES)
 @pytest.mark.parametrize("layer_class", [TokenEmbedding, ZeroStartEmbedding])
-def test_ids_of_any_type_are_looked_up(kind, layer_class):
+def test_ids_of_any_type_are_looked_up(layer_class):
     layer = randomized(layer_class(7, 16))
     ids = np.array([[0, 6], [3, START_ID]])
     expected = 4 * layer.get_weights()[0][ids]
     if layer_class is ZeroStartEmbedding:
         expected[ids == START_ID] = 0
-    for training in (False, True):
-        np.testing.assert_allclose(layer(ids.astype(kind), training=training), expected, rtol=1e-6)
+    for kind, training in itertools.product(WIDER_TYPES, (False, True)):
+        found = layer(ids.astype(kind), training=training)
+        np.testing.assert_allclose(found, expected, rtol=1e-6, err_msg=kind)
 
 
 MATRIX = RNG.normal(size=(9, 16)).astype(np.float32)
@@ -160,8 +161,8 @@ def test_arguments_of_keras_do_as_in_its_own_layer_before_and_after_a_file(argum
     for each in (model, reference):
         optimizer, loss = keras.optimizers.SGD(2.0), keras.losses.MeanSquaredError()
         each.compile(optimizer, loss, run_eagerly=True)
-    expected = [float(reference.train_on_batch(PADDED, np.ones((2, 16)))) for _ in range(3)]
-    losses = [float(model.train_on_batch(PADDED, np.ones((2, 16)))) for _ in range(3)]
+    expected = [float(reference.train_on_batch(PADDED, np.ones((2, 16)))) for _ in range(2)]
+    losses = [float(model.train_on_batch(PADDED, np.ones((2, 16)))) for _ in range(2)]
     assert losses == pytest.approx(expected, rel=1e-5)
     np.testing.assert_allclose(model(PADDED), reference(PADDED), rtol=1e-5, atol=1e-6)
 
@@ -472,16 +473,15 @@ each_decoder_layer = pytest.mark.parametrize(
 
 
 @each_decoder_layer
-@pytest.mark.parametrize("has_mask", [False, True])
-def test_a_decoder_layers_last_step_may_attend_to_all_without_a_mask(layer_class, norm, has_mask):
+def test_a_decoder_layers_last_step_may_attend_to_all_without_a_mask(layer_class, norm):
     layer = randomized(layer_class(D, HEADS, D_FF, norm=norm))
     x, memory = tf.constant(TARGET), layer.cross_attention.project(tf.constant(MEMORY))
     expected = layer(x, tf.constant(MEMORY), look_ahead_mask(4), MEMORY_MASK)
     past, cache = layer.step(x[:, :3], look_ahead_mask(3), None, 0, memory, MEMORY_MASK)
     room = KeysValues(*[tf.pad(tensor, ((0, 0), (0, 0), (0, 1), (0, 0))) for tensor in cache])
-    mask = tf.ones((1, 1, 1, 1), tf.bool) if has_mask else None
-    last, _ = layer.step(x[:, 3:], mask, room, 3, memory, MEMORY_MASK)
-    np.testing.assert_allclose(tf.concat([past, last], axis=1), expected, rtol=1e-4, atol=1e-5)
+    for mask in (None, tf.ones((1, 1, 1, 1), tf.bool)):
+        last, _ = layer.step(x[:, 3:], mask, room, 3, memory, MEMORY_MASK)
+        np.testing.assert_allclose(tf.concat([past, last], axis=1), expected, rtol=1e-4, atol=1e-5)
 
 
 @each_decoder_layer

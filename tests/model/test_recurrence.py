@@ -150,6 +150,5 @@ def test_a_packed_row_is_its_sentences():
 def test_translations_are_the_same_alone_and_in_a_batch():
     translator = tfformer.Translator(transformer(), letters_tokenizer(), max_length=12)
     texts = ["a b c", "h", "d e f", "b"]
-    for beam_size in (1, 3):
-        together = translator.translate(texts, beam_size=beam_size)
-        assert together == [translator.translate([t], beam_size=beam_size)[0] for t in texts]
+    together = translator.translate(texts, beam_size=3)
+    assert together == [translator.translate([text], beam_size=3)[0] for text in texts]

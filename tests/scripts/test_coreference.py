@@ -33,7 +33,7 @@ def translator() -> Translator:
     """A model with random weights that reads the two pairs."""
     texts = [text for pair in PAIRS for text in (pair.source, pair.target)]
     tokenizer = Tokenizer.train(texts, 60, "bpe")
-    sizes = {"num_layers": 2, "num_decoder_layers": 3, "d_model": 16, "num_heads": 2, "d_ff": 24}
+    sizes = {"num_layers": 1, "d_model": 16, "num_heads": 2, "d_ff": 24}
     vocabulary = tokenizer.vocab_size
     model = Transformer(vocabulary, vocabulary, **sizes)
     rng = np.random.default_rng(1)

@@ -1,15 +1,21 @@
-"""TF_CONFIG, and the meeting of its processes, without TensorFlow."""
+"""TF_CONFIG, the meeting of its processes, and the errors about workers that are late or lost."""
 
 import json
+import signal
 import socket
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
+import tensorflow as tf
 from support.ports import free_addresses, tf_config
 
 from tfformer.training.cluster import Cluster, WorkerLostError
+from tfformer.training.multi_worker import KILL_LATE, ClusterWorkers
 
 
 def test_a_chief_comes_before_the_workers(monkeypatch):
@@ -204,3 +210,33 @@ def test_a_worker_that_comes_again_is_answered():
             answer = json.loads(again.makefile().readline())
         assert answer == [{}, {"try": 2}, {"try": 1}]
         assert chief.result() == third.result() == answer
+
+
+SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
+
+
+def test_a_worker_that_has_waited_too_long_says_so():
+    waiting = SimpleNamespace(cluster=Cluster(free_addresses(2), 1), number=1, minutes=0.5)
+    message = r"^worker 1 \(.*\) has waited 0.5 minutes for another worker \(training.wait_min"
+    with pytest.raises(WorkerLostError, match=message), ClusterWorkers.explained(waiting):
+        raise tf.errors.DeadlineExceededError(None, None, "too late")
+
+
+def ended(seconds: float, standard_input: int) -> tuple[int | None, bytes]:
+    """Return the exit code of a sleeping process, if it has ended, and the program's output."""
+    with subprocess.Popen(SLEEP) as late:
+        command = ["sh", "-c", KILL_LATE, "sh", str(seconds), "too late", str(late.pid)]
+        done = subprocess.run(command, stdin=standard_input, capture_output=True, timeout=60)
+        code = late.wait() if done.stderr else late.poll()
+        late.kill()
+    return code, done.stderr
+
+
+def test_a_late_process_is_killed_with_a_message():
+    with subprocess.Popen(SLEEP, stdout=subprocess.PIPE) as silent:
+        assert ended(0.2, silent.stdout) == (-signal.SIGKILL, b"too late\n")
+        silent.kill()
+
+
+def test_a_process_in_time_is_left_alone():
+    assert ended(60, subprocess.DEVNULL) == (None, b"")

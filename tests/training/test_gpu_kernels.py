@@ -9,7 +9,7 @@ import itertools
 import pytest
 import tensorflow as tf
 from support.nightly import sampled
-from support.untrained_models import untrained_generator, untrained_translator
+from support.untrained_models import letters_tokenizer
 from tensorflow.python.framework.kernels import get_registered_kernels_for_op
 
 import tfformer
@@ -71,7 +71,7 @@ def without_gpu_kernel(function):
     ("dtype", "packed", "optimizer"),
     sampled(
         itertools.product(["float32", "mixed_bfloat16"], [False, True], ["adam", "muon"]),
-        by_day=[("float32", False, "adam"), ("mixed_bfloat16", True, "muon")],
+        by_day=[("mixed_bfloat16", True, "muon")],
     ),
 )
 def test_a_training_step_runs_on_a_gpu(dtype, packed, optimizer):
@@ -95,7 +95,7 @@ def test_a_training_step_runs_on_a_gpu(dtype, packed, optimizer):
     ("beam_size", "dtype"),
     sampled(
         itertools.product([1, 3], ["float32", "bfloat16", "float16"]),
-        by_day=[(1, "float32"), (3, "bfloat16")],
+        by_day=[(3, "bfloat16")],
     ),
 )
 def test_a_search_runs_on_a_gpu(beam_size, dtype):
@@ -110,10 +110,16 @@ def test_a_search_runs_on_a_gpu(beam_size, dtype):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("untrained", [untrained_translator, untrained_generator])
-def test_an_export_runs_on_a_gpu(untrained):
+@pytest.mark.parametrize("kind", ["translator", "generator"])
+def test_an_export_runs_on_a_gpu(kind):
     """Strings, their pieces and the division into rows of ids remain on the CPU."""
-    exported = untrained()
+    tokenizer = letters_tokenizer()
+    size = tokenizer.vocab_size
+    exported = (
+        tfformer.Translator(tfformer.Transformer(size, size, **SIZES), tokenizer, beam_size=2)
+        if kind == "translator"
+        else tfformer.Generator(tfformer.LanguageModel(size, **SIZES), tokenizer)
+    )
     signatures = signatures_of(exported, exported.model.logits)
     for function in signatures.over_ids.values():
         assert without_gpu_kernel(function.get_concrete_function()) == set()

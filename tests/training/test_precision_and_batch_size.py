@@ -1,6 +1,5 @@
 """Settings that a recipe leaves open depend on the devices, here a made-up list."""
 
-import json
 import os
 from types import SimpleNamespace
 
@@ -8,8 +7,6 @@ import pytest
 import tensorflow as tf
 
 from tfformer.config import Config
-from tfformer.run_directory import Run
-from tfformer.training import train as training
 from tfformer.training.precision_and_batch_size import describe, settled
 
 OPEN = Config()
@@ -90,33 +87,3 @@ def test_one_line_says_what_was_chosen(with_gpus):
     with_gpus()
     line = "on 2 processor cores: float32, not compiled, 4,096 tokens per batch"
     assert describe(settled(OPEN)) == line
-
-
-class Ended(BaseException):
-    """Stands for the end of the process before the first step."""
-
-
-def test_a_training_prints_and_stores_what_was_chosen(tmp_path, monkeypatch):
-    def fit(*_):
-        raise Ended
-
-    monkeypatch.setattr(training, "_fit", fit)
-    for name in ("a", "b"):
-        (tmp_path / name).write_text("one two\nthree four\n" * 8)
-    text = [str(tmp_path / "a"), str(tmp_path / "b")]
-    values = {
-        "model": {"num_layers": 1, "d_model": 8, "num_heads": 1, "d_ff": 8},
-        "tokenizer": {"vocab_size": 16},
-        "data": {"train": text, "valid": text},
-        "training": {"epochs": 1},
-    }
-    config, lines = Config.from_dict(values), []
-    with pytest.raises(Ended):
-        training.train(config, tmp_path / "run", report=lines.append)
-    assert lines[0].endswith(": float32, not compiled, 4,096 tokens per batch")
-    stored = json.loads((tmp_path / "run" / "config.json").read_text())
-    assert (stored["training"]["dtype"], stored["training"]["jit_compile"]) == ("float32", False)
-    assert stored["data"]["batch_tokens"] == 4096
-    with pytest.raises(Ended):
-        training.train(config, tmp_path / "run", resume=True, report=lines.append)
-    assert chosen(Run.open(tmp_path / "run").config) == ("float32", False, 4096)

@@ -15,11 +15,11 @@ from support.ports import free_addresses, tf_config
 def steps(tmp_path_factory) -> dict[str, np.ndarray]:
     """The losses and weights of each layout, and of both workers."""
     folder, addresses = tmp_path_factory.mktemp("steps"), free_addresses(2)
-    processes = [forked.started(parallel_steps.main, folder / "devices.npz", "devices", "muon")]
+    processes = [forked.started(parallel_steps.main, folder / "devices.npz", "devices", "adam")]
     for number in range(2):
         to = folder / f"worker{number}.npz"
         task = tf_config(addresses, number)
-        processes.append(forked.started(parallel_steps.main, to, "workers", "muon", TF_CONFIG=task))
+        processes.append(forked.started(parallel_steps.main, to, "workers", "adam", TF_CONFIG=task))
     for process in processes:
         process.join(900)
     assert [process.exitcode for process in processes] == [0, 0, 0]
@@ -49,8 +49,8 @@ def test_losses_and_weights_are_those_of_one_device(steps, strategy, count):
 
 
 @pytest.mark.nightly
-def test_steps_of_adam_are_those_of_one_device(tmp_path):
-    process = forked.started(parallel_steps.main, tmp_path / "steps.npz", "devices", "adam")
+def test_steps_of_muon_are_those_of_one_device(tmp_path):
+    process = forked.started(parallel_steps.main, tmp_path / "steps.npz", "devices", "muon")
     process.join(900)
     with np.load(tmp_path / "steps.npz") as steps:
         np.testing.assert_allclose(steps["3_losses"], steps["1_losses"], rtol=1e-5)
