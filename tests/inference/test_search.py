@@ -414,7 +414,9 @@ def rounds_of(beam_size):
 
     return Rounds(
         capacity=lambda state: tf.shape(state["positions"])[1],
-        enlarged=lambda state, times: state | {"places": tf.tile(state["positions"], [1, times])},
+        enlarged=lambda state, times: (
+            state | {"positions": tf.tile(state["positions"], [1, times])}
+        ),
         kept=kept,
     )
 
