@@ -8,12 +8,13 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 from support.nightly import leave_graphs_as_traced
+from support.one_process import in_one_process
 
 # In CI, Hypothesis tests use the same examples each time; scripts/nightly.sh draws many more.
 patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # on busy machines
@@ -54,6 +55,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     if "tensorflow" in sys.modules:
         leave_graphs_as_traced()
+        keep_names_of_attributes()
+
+
+def keep_names_of_attributes() -> None:
+    """Make Keras compute once per class which attributes a file of weights leaves out.
+
+    Keras 3 looks its result up under another name than it has stored it, so computes it again for
+    each layer, a fifth of the time in which a small model is saved and loaded.
+    """
+    from keras.src.saving import saving_lib
+
+    saving_lib.get_attr_skipset = functools.cache(saving_lib.get_attr_skipset)
 
 
 @pytest.fixture(scope="session")
@@ -165,7 +178,8 @@ def saved_model_export(made_once, tiny_run) -> Path:
 @pytest.fixture(scope="session")
 def language_model_export(made_once, counting_run) -> Path:
     """The counting language model as a SavedModel."""
-    return exported(made_once, counting_run, "saved_model", "counting")
+    with in_one_process():
+        return exported(made_once, counting_run, "saved_model", "counting")
 
 
 @pytest.fixture(scope="session")
@@ -188,19 +202,29 @@ def static_litert(made_once, tiny_run) -> Path:
     """The tiny run as a LiteRT file with fixed shapes and only greedy search."""
     from support.litert_samples import SENTENCES
 
-    return exported_to_litert(made_once, tiny_run, "static", static=True, samples=SENTENCES)
+    with in_one_process():
+        return exported_to_litert(made_once, tiny_run, "static", static=True, samples=SENTENCES)
 
 
 @pytest.fixture(scope="session")
 def litert_int8(made_once, tiny_run) -> Path:
     """The tiny run as a LiteRT file in int8 with only greedy search."""
-    return exported_to_litert(made_once, tiny_run, "int8", quantize="int8")
+    with in_one_process():
+        return exported_to_litert(made_once, tiny_run, "int8", quantize="int8")
 
 
 @pytest.fixture(scope="session")
 def exported_page(made_once, tiny_run) -> Path:
     """The tiny run as a web page."""
-    return exported(made_once, tiny_run, "web")
+    with in_one_process():
+        return exported(made_once, tiny_run, "web")
+
+
+@pytest.fixture
+def one_process() -> Iterator[None]:
+    """Exports convert and check their files in the test's process, see `support.one_process`."""
+    with in_one_process():
+        yield
 
 
 def exported_to_litert(made_once, run: Path, name: str, **options) -> Path:
@@ -286,14 +310,17 @@ def train_counting_run(folder: Path) -> None:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
     """A server of the newest two versions of an export with three versions of a scripted model."""
-    from support.servers import save_scripted_model, served, write_manifest_of
+    from support.served_texts import in_thread
+    from support.servers import save_scripted_model, write_manifest_of
+
+    from tfformer.serving.served_models import ServedModel
 
     export = tmp_path_factory.mktemp("models") / "echo"
     for number in (8, 9, 10):
         save_scripted_model(export / str(number), f"v{number}")
     examples = ["The dog.", "The <b>cat</b>."]
     write_manifest_of(export / "10", languages=["en", "de"], examples=examples)
-    with served(export) as addresses:
+    with in_thread(ServedModel("echo", export)) as addresses:
         yield addresses
 
 

@@ -68,6 +68,7 @@ def give_padding_its_probability(model, name):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_process")
 @pytest.mark.parametrize("name", each(["A", "M2M"], by_day=["A"]))
 @pytest.mark.parametrize(
     ("format", "beam_size"),

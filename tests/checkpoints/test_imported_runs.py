@@ -14,12 +14,11 @@ from support.numpy_layers import log_softmax
 from tfformer.checkpoints.import_model import import_model
 from tfformer.checkpoints.marian import files as marian_files
 from tfformer.checkpoints.tensor_files import read_safetensors
-from tfformer.config import Config
+from tfformer.cli.main import main
 from tfformer.engines import find_artifact, open_engine
 from tfformer.export.pipeline import export_model
 from tfformer.inference.translator import Translator
 from tfformer.run_directory import Run
-from tfformer.training.train import train
 
 export_to_saved_model = functools.partial(export_model, format="saved_model")
 export_to_ctranslate2 = functools.partial(export_model, format="ctranslate2")
@@ -27,6 +26,8 @@ export_to_litert = functools.partial(export_model, format="litert")
 export_to_web = functools.partial(export_model, format="web")
 export_to_hugging_face = functools.partial(export_model, format="hugging_face")
 export_to_marian = functools.partial(export_model, format="marian")
+pytestmark = pytest.mark.usefixtures("one_process")
+
 TEXTS = [">>deu<< we see the dog.", ">>fra<< thank you.", "the girl is 猫 big.", ""]
 
 
@@ -170,37 +171,34 @@ SOURCES = [f"we see the dog {n}." for n in range(40)]
 TARGETS = [f"wir sehen den hund {n}." for n in range(40)]
 
 
-def tuned(run, folder, steps, **data):
-    """Train an imported run further on other sentences."""
+def tuned(run, folder, steps, *more):
+    """Train an imported run further on other sentences, without a recipe."""
     for name, lines in (("train.en", SOURCES), ("train.de", TARGETS)):
         (folder / name).write_text("".join(f"{line}\n" for line in lines))
-    text = ["train.en", "train.de"]
-    config = Run.open(run).config.to_dict()
-    config["data"] |= {"train": text, "valid": text, "folder": str(folder), "max_length": 64}
-    config["data"] |= data
-    config["training"] |= {
-        "epochs": 2,
-        "validate_every": 2,
-        "schedule": "inverse_sqrt",
-        "learning_rate": 0.01,
-        "warmup_steps": 1,
-        "epoch_steps": steps,
-    }
-    config["decoding"]["beam_size"] = 1
-    train(Config.from_dict(config), folder / "tuned", init_from=run)
+    settings = [
+        *(f"data.folder={folder}", "data.train=[train.en, train.de]", "data.max_length=64"),
+        *("data.valid=[train.en, train.de]", "decoding.beam_size=1", "training.warmup_steps=1"),
+        *("training.schedule=inverse_sqrt", "training.learning_rate=0.01", "training.epochs=2"),
+        *("training.validate_every=2", f"training.epoch_steps={steps}", *more),
+    ]
+    place = ["--run-dir", str(folder / "tuned")]
+    assert main(["train", "--init-from", str(run), *place, "--set", *settings]) == 0
     return folder / "tuned"
 
 
 @pytest.mark.slow
-def test_an_imported_run_goes_on_with_its_training(imported, tmp_path):
+def test_an_imported_run_goes_on_with_its_training(imported, loaded, tmp_path):
     """The loss of forced scores decreases, and the run keeps its vocabulary and licence."""
     run = imported("A")
-    opened, trained = Run.open(run), Run.open(tuned(run, tmp_path, steps=10))
+    opened, trained = Run.open(run), Run.open(tuned(run, tmp_path, 10, "model.dropout=0.2"))
 
-    def nats(of_run):
-        return sum(-score.log_prob for score in Translator.load(of_run).score(SOURCES, TARGETS))
+    def nats(translator):
+        return sum(-score.log_prob for score in translator.score(SOURCES, TARGETS))
 
-    assert nats(trained.path) < 0.8 * nats(run)
+    assert nats(Translator.load(trained.path)) < 0.8 * nats(loaded("A"))
+    assert trained.config.model == opened.config.model.replace(dropout=0.2)
+    assert trained.config.decoding == opened.config.decoding.replace(beam_size=1)
+    assert trained.config.data.languages == opened.config.data.languages
     assert trained.tokenizers.digests == opened.tokenizers.digests
     assert trained.origin.read_bytes() == opened.origin.read_bytes()
     bias = np.asarray(trained.load_model().output_bias)
@@ -212,7 +210,7 @@ def test_an_imported_run_goes_on_with_its_training(imported, tmp_path):
 @pytest.mark.nightly
 def test_a_multilingual_run_that_went_on_keeps_its_languages(imported, tmp_path):
     """The recipe names no languages, so the vocabulary's languages apply."""
-    run = tuned(imported("M2M"), tmp_path, steps=2, languages=None)
+    run = tuned(imported("M2M"), tmp_path, 2, "data.languages=null")
     settings = {"max_length": 32, "beam_size": 1, "samples": SOURCES[:2]}
     for asked, wanted in (({}, ["en", "de"]), ({"target_language": "fr"}, ["en", "fr"])):
         version = export_to_ctranslate2(run, tmp_path / wanted[1], **settings, **asked)
@@ -226,7 +224,7 @@ def test_a_model_of_marian_goes_back_after_its_training(marian_model, tmp_path):
     The search is the tuned run's.
     """
     folder = marian_model("separate")
-    run = tuned(import_model(folder, tmp_path / "run"), tmp_path, steps=2)
+    run = tuned(import_model(folder, tmp_path / "run"), tmp_path, 2)
     wanted = Translator.load(run).score(SOURCES[:4], TARGETS[:4])
     export_to_marian(run, tmp_path / "marian")
     again = import_model(tmp_path / "marian" / "1", tmp_path / "again")

@@ -52,8 +52,9 @@ def test_a_run_translates_between_all_languages_of_its_checkpoint(
     expected = Translator.load(run)
     assert translator.tokenizers.source.prefix_id == expected.tokenizers.source.prefix_id
     assert translator.encode(SENTENCES).ids == expected.encode(SENTENCES).ids
-    assert translator.translate(SENTENCES) == expected.translate(SENTENCES)
-    assert translator.translate(SENTENCES) != loaded(name).translate(SENTENCES)
+    translations = translator.translate(SENTENCES, beam_size=1)
+    assert translations == expected.translate(SENTENCES, beam_size=1)
+    assert translations != loaded(name).translate(SENTENCES, beam_size=1)
     assert translator.language == expected.language == asked["source_language"]
 
 
@@ -84,9 +85,10 @@ def test_an_unknown_language_is_refused_with_the_known_ones(imported, argument):
 def test_the_command_line_translates_into_another_language(imported, tmp_path, capsys):
     (tmp_path / "source").write_text("a dog\n")
     words = ["translate", str(imported("M2M")), "--input", str(tmp_path / "source")]
-    assert main([*words, "--languages", "en,fr"]) == 0
+    assert main([*words, "--languages", "en,fr", "--beam-size", "1"]) == 0
     printed = capsys.readouterr().out.splitlines()
-    assert printed == Translator.load(imported("M2M"), target_language="fr").translate(["a dog"])
+    french = Translator.load(imported("M2M"), target_language="fr")
+    assert printed == french.translate(["a dog"], beam_size=1)
     assert main([*words, "--output", str(tmp_path), "--workers", "1", "--languages", "fr,en"])
     assert "--languages cannot be used with --workers or --ray" in capsys.readouterr().err
 

@@ -6,7 +6,7 @@ import json
 import h5py
 import numpy as np
 import pytest
-from support.marian_checkpoints import checkpoint, each, edit_json, languages
+from support.marian_checkpoints import checkpoint, edit_json, languages
 
 from tfformer.checkpoints.hugging_face.weights import SAFETENSORS
 from tfformer.checkpoints.import_model import import_model
@@ -85,8 +85,8 @@ def test_all_sentences_of_kept_pieces_are_translated_as_before(name, count, tmp_
     assert trimmed.translate([*expected], beam_size=1) == [*expected.values()]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", each(["A", "NLLB"], by_day=["NLLB"]))
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["A", "NLLB"])
 def test_beams_are_equal_if_the_dropped_pieces_are_never_likely(name, tmp_path, text):
     folder = checkpoint(name, tmp_path)
     trimmed = imported(name, tmp_path, "trimmed", text)

@@ -1,6 +1,5 @@
 """The command line from the user's view: output, exit codes, and files that it must not change."""
 
-import functools
 import gzip
 import html
 import io
@@ -9,7 +8,7 @@ import math
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,8 +21,8 @@ from tfformer.data import phrasebook
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.engines import keras as keras_engine
 from tfformer.inference import translator as translator_module
+from tfformer.inference.generator import Generator
 from tfformer.inference.translator import Translator
-from tfformer.run_directory import Run
 
 
 def refused(arguments: list, capsys) -> str:
@@ -37,10 +36,16 @@ def refused(arguments: list, capsys) -> str:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def verbs_share_a_translator(translator) -> Iterator[None]:  # which is loaded apart from theirs
-    """Commands share a translator and its traced graphs."""
+def verbs_share_models(tiny_run, translator, counting_run, generator) -> Iterator[None]:
+    """Commands use the translator and the generator of the tests, with their traced graphs."""
+
+    def loading(kind: type, run: Path, model: object) -> Callable:
+        load = kind.load
+        return lambda path, *more: model if path == str(run) else load(path, *more)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Translator, "load", functools.cache(Translator.load))
+        patch.setattr(Translator, "load", loading(Translator, tiny_run, translator))
+        patch.setattr(Generator, "load", loading(Generator, counting_run, generator))
         yield
 
 
@@ -154,11 +159,11 @@ def test_sentences_that_are_too_long_are_cut_and_counted_once_for_the_file(
 
 
 @pytest.mark.slow
-def test_a_reader_who_has_enough_ends_the_program_quietly(tiny_run, tmp_path):
+def test_a_reader_who_has_enough_ends_the_program_quietly(dynamic_litert, tmp_path):
     source = tmp_path / "in.en"
     source.write_text("The animal is tired.\n" * 3000)
-    translate = f"{sys.executable} -m tfformer translate {tiny_run} --input {source} --beam-size 1"
-    command = f"{translate} | head -1"
+    translate = f"{sys.executable} -m tfformer translate {dynamic_litert} --beam-size 1"
+    command = f"{translate} --input {source} | head -1"
     printed = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert len(printed.stdout.splitlines()) == 1
     assert printed.stderr == ""
@@ -309,44 +314,6 @@ def test_a_message_is_never_long(tmp_path, capsys):
     printed = refused(words, capsys)
     assert 2_000 < len(printed) < 2_100
     assert "xxx ... xxx" in printed
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--set", "training.epoch=3"], "training.epoch is not known; the known"),
-        (
-            ["--set", "data.train=phrasebook:valid", "tokenizer.vocab_size=900000"],
-            "vocab_size 900000 is too large for these sentences",
-        ),
-    ],
-)
-def test_train_refuses_and_writes_nothing(tmp_path, capsys, arguments, message):
-    words = ["train", "phrasebook", "--run-dir", tmp_path / "run", *arguments]
-    assert message in refused(words, capsys)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.slow
-def test_fine_tuning_needs_no_recipe(tiny_run, tmp_path, capsys):
-    for name, side in (("t.en", "source"), ("t.de", "target")):
-        lines = [getattr(pair, side) + "\n" for pair in phrasebook.pairs("test")[:20]]
-        (tmp_path / name).write_text("".join(lines), encoding="utf-8")
-    settings = [
-        *(f"data.folder={tmp_path}", "data.train=[t.en, t.de]", "data.valid=[t.en, t.de]"),
-        *("training.epochs=1", "training.epoch_steps=1", "model.dropout=0.2"),
-    ]
-    words = ["train", "--init-from", tiny_run, "--run-dir", tmp_path / "run", "--set", *settings]
-    assert main([str(word) for word in words]) == 0
-    old, new = Run.open(tiny_run), Run.open(tmp_path / "run")
-    assert new.config.model == old.config.model.replace(dropout=0.2)
-    assert (new.config.tokenizer, new.config.decoding) == (
-        old.config.tokenizer,
-        old.config.decoding,
-    )
-    assert new.config.data.languages == old.config.data.languages
-    assert new.digests["source"] == old.digests["source"]
 
 
 @pytest.mark.slow

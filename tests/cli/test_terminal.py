@@ -98,10 +98,10 @@ def on_a_terminal(*words: str):
 
 
 @pytest.mark.slow
-def test_translate_answers_line_by_line_on_a_terminal(tiny_run, translator):
+def test_translate_answers_line_by_line_on_a_terminal(dynamic_litert, translator):
     sentences = ["The animal is tired.", "The man sleeps."]
     translations = translator.translate(sentences)
-    with on_a_terminal("-m", "tfformer", "translate", str(tiny_run)) as (process, keyboard):
+    with on_a_terminal("-m", "tfformer", "translate", str(dynamic_litert)) as (process, keyboard):
         start = read_until(keyboard, b"> ")
         loading, *lines = start.splitlines()
         assert re.fullmatch(rb"loading .* \.\.\. [\d.]+ s", loading)

@@ -72,25 +72,20 @@ def ask(program, *arguments, about):
     return json.loads(done.stdout)
 
 
-@pytest.fixture(scope="module")
-def version(ctranslate2_export):
-    return ctranslate2_export
-
-
 @pytest.mark.parametrize("beam_size", [1, 4])
-def test_translations_are_those_of_the_run(version, translator, beam_size):
+def test_translations_are_those_of_the_run(ctranslate2_export, translator, beam_size):
     expected = translator.translate(translator.encode(SENTENCES), beam_size, length_penalty=0.0)
-    answers = ask(TRANSLATE, version, beam_size, "float32", about=SENTENCES)
+    answers = ask(TRANSLATE, ctranslate2_export, beam_size, "float32", about=SENTENCES)
     same = sum(a == b for a, b in zip(expected, answers, strict=True))
     assert same >= 0.99 * len(SENTENCES)
     assert len(set(expected)) > len(SENTENCES) / 2  # the run has learned to tell them apart
 
 
-def test_the_command_line_translates_without_tensorflow(version, translator):
+def test_the_command_line_translates_without_tensorflow(ctranslate2_export, translator):
     is_long = translator.encode(SENTENCES).is_truncated
     sentences = [line for line, cut in zip(SENTENCES, is_long, strict=True) if not cut]
     text = "".join(sentence + "\n" for sentence in sentences)
-    done = light("translate", version, "--beam-size", 1, text=text)
+    done = light("translate", ctranslate2_export, "--beam-size", 1, text=text)
     assert (done.returncode, done.stderr) == (0, "")
     expected = translator.translate(sentences, beam_size=1)
     same = sum(a == b for a, b in zip(expected, done.stdout.splitlines(), strict=True))
@@ -120,8 +115,8 @@ def test_every_shape_of_model_has_the_same_probabilities(shape, translator, tmp_
     assert np.ptp(expected) > 1  # the comparison can fail
 
 
-def test_manifest_and_files(version):
-    manifest = json.loads((version / "manifest.json").read_text())
+def test_manifest_and_files(ctranslate2_export):
+    manifest = json.loads((ctranslate2_export / "manifest.json").read_text())
     assert (manifest["format"], manifest["dtype"]) == ("ctranslate2", "float32")
     assert list(manifest["parity"]) == ["greedy", "beam"]
     assert manifest["decoding"]["length_penalty"] == 0.0
@@ -130,6 +125,7 @@ def test_manifest_and_files(version):
     )
 
 
+@pytest.mark.usefixtures("one_process")
 def test_other_weights_are_not_kept(tiny_run, tmp_path, monkeypatch):
     write = writer.write
 

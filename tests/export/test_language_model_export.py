@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
+from support.empty_batches import check_empty_batches
 
 from tfformer.export.pipeline import export_model
 from tfformer.export.saved_model.writer import signatures
@@ -18,12 +19,16 @@ TEXTS = ["three four", "", "seven", "one two three", "  ", "two two two"]
 
 
 @pytest.fixture(scope="module")
-def version(language_model_export):
-    return language_model_export
+def loaded(language_model_export):
+    return tf.saved_model.load(str(language_model_export)).signatures
+
+
+def test_no_text_gives_no_answer(loaded):
+    check_empty_batches(loaded)
 
 
 @pytest.fixture(scope="module")
-def answers(version, generator):
+def answers(loaded, generator):
     pieces = generator.tokenizer.encode(TEXTS)
     longest = max(map(len, pieces))
     ids = {
@@ -36,7 +41,6 @@ def answers(version, generator):
         ("score", {"text": TEXTS}),
     ]
     requests += [("serving_default", {"text": [text]}) for text in TEXTS]
-    loaded = tf.saved_model.load(str(version)).signatures
     rows = []
     for name, inputs in requests:
         outputs = loaded[name](**{key: tf.constant(values) for key, values in inputs.items()})
@@ -68,8 +72,8 @@ def test_scores_are_the_log_probabilities_of_the_texts(answers, generator):
     assert scored["num_tokens"] == [len(row) + 1 for row in generator.tokenizer.encode(TEXTS)]
 
 
-def test_manifest_and_signatures_are_those_of_the_contract(version):
-    manifest = json.loads((version / "manifest.json").read_text())
+def test_manifest_and_signatures_are_those_of_the_contract(language_model_export):
+    manifest = json.loads((language_model_export / "manifest.json").read_text())
     assert manifest["decoding"] == {"max_length": 32}
     assert manifest["format"] == "saved_model"
     assert set(manifest["parity"]) == {"continue_ids", "serving_default", "score"}

@@ -24,6 +24,7 @@ def test_text_is_refused_in_one_line(tiny_run, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_process")
 def test_ids_are_exported_and_no_text(tmp_path):
     version = untrained_translator().export(tmp_path, with_text=False, max_length=8)
     manifest = json.loads((version / "manifest.json").read_text())

@@ -74,7 +74,7 @@ def test_no_damage_changes_the_meaning_of_a_run(run):
     assert outcomes["refused"] > outcomes["harmless"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_translate_refuses_a_damaged_run_in_a_line_or_translates_as_before(run, faulty):
     """The command line in a separate process: its exit code, output and files."""
     draw, outcomes = random.Random(29), Counter()

@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 from support.numpy_layers import log_softmax
 
-from tfformer.inference.generator import Generator
-from tfformer.inference.translator import Translator
 from tfformer.run_directory import Run
 from tfformer.special_ids import END_ID, START_ID
 
@@ -116,14 +114,3 @@ def test_a_text_that_is_too_long_is_truncated_with_a_warning(generator):
     assert long.startswith(continued.text.removesuffix(continued.text.split()[-1]))
     with pytest.warns(UserWarning, match="1 of 1 sentences had more than 31 tokens"):
         generator.log_prob([long])
-
-
-def test_a_run_of_the_other_kind_is_refused(counting_run, tiny_run):
-    translation, language = (
-        "a translation model, for `tfformer translate`",
-        "a language model, for `tfformer generate`",
-    )
-    with pytest.raises(ValueError, match=f"contains {language}; this requires {translation}"):
-        Translator.load(counting_run)
-    with pytest.raises(ValueError, match=f"contains {translation}; this requires {language}"):
-        Generator.load(tiny_run)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from support.documentation import block_with
+from support.nightly import sampled
 
 import tfformer
 from tfformer.data.encoding import pad
@@ -105,6 +106,7 @@ def test_samples_follow_the_seed(pair):
     assert first == again != of_seed_2
 
 
+@pytest.mark.parametrize("pair", sampled(FAMILIES, by_day=["bart"]), indirect=True)
 def test_an_instruction_stands_before_each_source(pair):
     lm, plain = pair
     german = tfformer.from_keras_hub(lm, max_length=LENGTH, instruction="To German: ")

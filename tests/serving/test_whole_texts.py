@@ -2,16 +2,14 @@
 
 import asyncio
 import json
-import queue
 import re
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from support.alignments import last_word_first
-from support.served_texts import backwards, client_of, events, posted, serving, with_client
+from support.served_texts import backwards, client_of, events, in_thread, posted, with_client
 
 from tfformer.serving import queued_translator
 from tfformer.serving.application import application
@@ -176,27 +174,6 @@ def test_the_work_for_a_client_that_has_gone_is_given_up():
     asyncio.run(scenario())
 
 
-@contextmanager
-def in_thread(*models) -> Iterator[str]:
-    """Serve an application in a thread; yield its address."""
-    addresses: queue.Queue[str] = queue.Queue()
-    done = asyncio.Event()
-
-    async def run():
-        async with serving(application(ServedModels(models))) as address:
-            addresses.put(f"{address}/")
-            await done.wait()
-
-    with asyncio.Runner() as runner:  # which cancels the tasks that are left at the end
-        thread = threading.Thread(target=runner.run, args=[run()])
-        thread.start()
-        try:
-            yield addresses.get(timeout=20)
-        finally:
-            runner.get_loop().call_soon_threadsafe(done.set)
-            thread.join()
-
-
 @pytest.mark.parametrize("api", ["libretranslate", "deepl"])
 def test_the_texts_of_one_request_run_together(api):
     """In order, in a few batches instead of one by one."""
@@ -298,8 +275,8 @@ TARGET_WORDS = SOURCE_WORDS.replace("#mirror", "#translation")
 def test_the_page_marks_the_words_that_belong_together(browser):
     """The page marks only whole sentences without alignments or for another wording."""
     models = [backwards("mine", [], backwards_links), backwards("export", [])]
-    with in_thread(*models) as address:
-        browser.open(address)
+    with in_thread(*models) as server:
+        browser.open(server.rest + "/")
         browser.until("document.readyState + document.activeElement.id", "completesource")
         browser.type("One. A tired <dog sleeps.")
         browser.until("document.querySelector('#state').textContent", "2 sentences.")
@@ -427,3 +404,18 @@ def test_a_region_is_found_by_its_language():
     assert asyncio.run(directions.detect(french, ["en", "de"]))[0].language != "fr"
     with pytest.raises(RequestError, match="de to fr is not supported; this server translates: en"):
         directions.find("de", "fr")
+
+
+def test_the_description_names_the_routes_models_and_languages_of_its_server():
+    async def scenario(client):
+        return await (await client.get("/openapi.json")).json()
+
+    described = with_client(scenario, backwards("mine", [], languages=["en", "de"]))
+    assert described["openapi"].startswith("3.1")
+    assert described["info"]["description"].endswith("Models: mine, from en to de.")
+    assert described["paths"].keys() == {
+        *("/translate", "/translate/stream", "/align", "/detect", "/languages"),
+        *("/frontend/settings", "/v2/translate", "/v2/languages", "/v2/usage"),
+        *("/v1/models/{name}", "/v1/models/{name}/metadata", "/v1/models/{name}:predict"),
+        *("/health", "/healthz", "/readyz"),
+    }

@@ -18,13 +18,18 @@ def sampled(cases: Iterable[Any], by_day: Collection[Any]) -> list:
     ]
 
 
+def is_night() -> bool:
+    """Return whether a script of the night runs the tests."""
+    return os.environ.get("HYPOTHESIS_PROFILE") == "nightly" or "FAULTS_TABLE" in os.environ
+
+
 def leave_graphs_as_traced() -> None:
     """Make TensorFlow run each graph without optimising it first, except in nightly tests.
 
     A training of a few steps then takes a quarter less processor time. Command lines and exports in
     other processes are optimised, too.
     """
-    if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" or "FAULTS_TABLE" in os.environ:
+    if is_night():
         return
     import tensorflow as tf
 

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from tfformer.special_ids import END_ID, START_ID
+
 
 def randomized(layer, seed=1, scale=0.5):
     """Return the layer with random values in every weight.
@@ -24,6 +26,17 @@ def log_softmax(logits):
     logits = np.asarray(logits, np.float64)
     logits = logits - logits.max(axis=-1, keepdims=True)  # so that exp() is at most 1
     return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+
+
+def target_log_probs(translator, source: str, target: str) -> np.ndarray:
+    """Return log p of each target token and the end token, by the whole target at once."""
+    limit = translator.max_length - 1
+    source_ids, target_ids = (
+        [*tokenizer.encode([text])[0][:limit], END_ID]
+        for tokenizer, text in zip(translator.tokenizers, (source, target), strict=True)
+    )
+    inputs = {"source": np.array([source_ids]), "target": np.array([[START_ID, *target_ids[:-1]]])}
+    return log_softmax(translator.model(inputs)[0])[range(len(target_ids)), target_ids]
 
 
 def smoothed_cross_entropy(logits, labels, smoothing):

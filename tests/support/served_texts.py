@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import queue
 import socket
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -79,6 +81,27 @@ async def client_of(app) -> AsyncIterator[ClientSession]:
     """A client of an application that is served in this event loop."""
     async with serving(app) as address, ClientSession(address) as client:
         yield client
+
+
+@contextmanager
+def in_thread(*models) -> Iterator[SimpleNamespace]:
+    """Serve models in a thread; yield the server's address as `rest`."""
+    addresses: queue.Queue[str] = queue.Queue()
+    done = asyncio.Event()
+
+    async def run():
+        async with serving(application(ServedModels(models))) as address:
+            addresses.put(address)
+            await done.wait()
+
+    with asyncio.Runner() as runner:  # which cancels the tasks that are left at the end
+        thread = threading.Thread(target=runner.run, args=[run()])
+        thread.start()
+        try:
+            yield SimpleNamespace(rest=addresses.get(timeout=20))
+        finally:
+            runner.get_loop().call_soon_threadsafe(done.set)
+            thread.join()
 
 
 def with_client(scenario: Callable, *models, keys=()):

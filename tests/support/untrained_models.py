@@ -8,7 +8,7 @@ from tfformer.inference.translator import Translator
 from tfformer.model.language_model import LanguageModel
 from tfformer.model.transformer import Transformer
 
-SHAPE = {"num_layers": 2, "d_model": 16, "num_heads": 2, "d_ff": 24, "dropout": 0.0}
+SHAPE = {"num_layers": 1, "d_model": 16, "num_heads": 2, "d_ff": 24, "dropout": 0.0}
 VOCAB_SIZE = 13
 
 
