@@ -8,7 +8,7 @@ import math
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,9 @@ from tfformer.data.tokenizers import Tokenizer
 from tfformer.engines import keras as keras_engine
 from tfformer.inference import translator as translator_module
 from tfformer.inference.generator import Generator
+from tfformer.inference.text_model import TextModel
 from tfformer.inference.translator import Translator
+from tfformer.run_directory import Run
 
 
 def refused(arguments: list, capsys) -> str:
@@ -38,14 +40,14 @@ def refused(arguments: list, capsys) -> str:
 @pytest.fixture(scope="module", autouse=True)
 def verbs_share_models(tiny_run, translator, counting_run, generator) -> Iterator[None]:
     """Commands use the translator and the generator of the tests, with their traced graphs."""
+    models = {(Translator, tiny_run): translator, (Generator, counting_run): generator}
+    load = TextModel.of.__func__
 
-    def loading(kind: type, run: Path, model: object) -> Callable:
-        load = kind.load
-        return lambda path, *more: model if path == str(run) else load(path, *more)
+    def loaded(kind: type[TextModel], run: Run) -> TextModel:
+        return models.get((kind, run.path)) or load(kind, run)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Translator, "load", loading(Translator, tiny_run, translator))
-        patch.setattr(Generator, "load", loading(Generator, counting_run, generator))
+        patch.setattr(TextModel, "of", classmethod(loaded))
         yield
 
 
