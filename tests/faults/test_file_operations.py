@@ -236,6 +236,7 @@ def test_train(faulty, workspace, kind, smallest_config):
     recipe, values = workspace / "recipe.yaml", smallest_config.to_dict()
     if not is_night():
         values["model"]["architecture"] = "decoder"
+        values["tokenizer"]["vocab_size"] = 18
         values["data"] |= {"train": "train.en", "valid": "valid.en"}
     values["training"] |= {"epoch_steps": 5, "accumulate_steps": 2, "clip_norm": 1.0}
     recipe.write_text(json.dumps(values))
