@@ -70,9 +70,8 @@ def test_tensors_that_do_not_fit_are_named(folder, changed, message):
     refused(folder, message)
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
+MISFITS = {
+    "config.json": [
         ({"model_type": "bart"}, "model_type is 'bart'; only 'marian' and 'm2m_100'"),
         ({"scale_embedding": None}, "has no scale_embedding; copy the file again"),
         ({"d_model": None}, "has no d_model"),
@@ -94,58 +93,38 @@ def test_tensors_that_do_not_fit_are_named(folder, changed, message):
         ({"tie_word_embeddings": False}, "lm_head.weight is missing"),
         ({"tie_word_embeddings": "no"}, "tie_word_embeddings in config.json is 'no', but must be"),
     ],
-)
-def test_a_configuration_that_does_not_fit_is_named(folder, changed, message):
-    edit_json(folder / "config.json", **changed)
-    refused(folder, message)
-
-
-def test_shared_embeddings_have_one_vocabulary(folder):
-    shutil.copy(folder / "vocab.json", folder / "target_vocab.json")
-    refused(folder, "ties the source and target embeddings, but there are two vocabularies")
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
+    "generation_config.json": [
         ({"num_beams": 0}, "generation_config.json: num_beams=0 must be at least 1"),
         ({"length_penalty": "x"}, "generation_config.json: length_penalty='x' must be a number"),
         ({"forced_bos_token_id": 3}, "forced_bos_token_id is set"),
         ({"decoder_start_token_id": 999}, "decoder_start_token_id 999 is not an id"),
-    ],
-)
-def test_a_generation_that_is_not_known_is_named(folder, changed, message):
-    edit_json(folder / "generation_config.json", **changed)
-    refused(folder, message)
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
         ({"eos_token_id": 5}, "eos_token_id in generation_config.json is 5, but </s> has the id 0"),
         ({"forced_eos_token_id": 5}, "forced_eos_token_id in generation_config.json is 5"),
         ({"pad_token_id": [3]}, r"pad_token_id in generation_config.json is \[3\], but <pad> has"),
         ({"decoder_start_token_id": 5}, "decoder_start_token_id in config.json is 117, but the"),
     ],
-)
-def test_a_generation_of_another_checkpoint_is_refused(folder, changed, message):
-    edit_json(folder / "generation_config.json", **changed)
-    refused(folder, message)
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
+    "tokenizer_config.json": [
         ({"model_max_length": 1}, "model_max_length in tokenizer_config.json is 1, but must be a"),
         ({"model_max_length": 51.5}, "is 51.5, but must be a whole number of at least 2"),
         ({"model_max_length": float("inf")}, "is inf, but must be a whole number"),
         ({"model_max_length": "512"}, "is '512', but must be a whole number"),
         ({"separate_vocabs": True}, "separate_vocabs is True, but there is no target_vocab.json"),
     ],
+}
+
+
+@pytest.mark.parametrize(
+    ("file", "changed", "message"),
+    [(file, *row) for file, rows in MISFITS.items() for row in rows],
 )
-def test_a_tokenizer_of_another_checkpoint_is_refused(folder, changed, message):
-    edit_json(folder / "tokenizer_config.json", **changed)
+def test_a_setting_that_does_not_fit_is_named(folder, file, changed, message):
+    edit_json(folder / file, **changed)
     refused(folder, message)
+
+
+def test_shared_embeddings_have_one_vocabulary(folder):
+    shutil.copy(folder / "vocab.json", folder / "target_vocab.json")
+    refused(folder, "ties the source and target embeddings, but there are two vocabularies")
 
 
 @pytest.mark.parametrize("length", [10**30, 1e30])
