@@ -30,11 +30,9 @@ def log_softmax(logits):
 
 def target_log_probs(translator, source: str, target: str) -> np.ndarray:
     """Return log p of each target token and the end token, by the whole target at once."""
-    limit = translator.max_length - 1
-    source_ids, target_ids = (
-        [*tokenizer.encode([text])[0][:limit], END_ID]
-        for tokenizer, text in zip(translator.tokenizers, (source, target), strict=True)
-    )
+    tokenizers, limit = translator.tokenizers, translator.max_length - 1
+    source_ids = [*tokenizers.source.encode([source])[0][:limit], END_ID]
+    target_ids = [*tokenizers.target.encode([target])[0][:limit], END_ID]
     inputs = {"source": np.array([source_ids]), "target": np.array([[START_ID, *target_ids[:-1]]])}
     return log_softmax(translator.model(inputs)[0])[range(len(target_ids)), target_ids]
 
