@@ -31,8 +31,9 @@ pytest.register_assert_rewrite("support.browser", "support.servers")
 gc.set_threshold(50_000)
 
 LONGEST = (
-    *("test_train", "test_saved_model", "test_litert", "test_file_operations"),
-    *("test_commands", "test_graphs", "test_web_page", "test_strategies", "test_text_model_kinds"),
+    *("test_train", "test_saved_model", "test_litert", "test_round_trip", "test_file_operations"),
+    *("test_commands", "test_web_page", "test_strategies", "test_keras_hub"),
+    *("test_generation_rules", "test_imported_runs", "test_hugging_face", "test_graphs"),
 )
 
 
