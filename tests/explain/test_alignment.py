@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from alignments import alignment_error_rate
+from alignment_error_rate import alignment_error_rate
 
 from tfformer.cli.main import main
 from tfformer.data import phrasebook
