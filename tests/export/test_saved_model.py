@@ -176,7 +176,8 @@ def test_a_translation_is_the_same_alone_and_in_another_order(answers):
 
 def test_scores_are_the_log_probabilities_of_teacher_forcing(answers, translator):
     texts = [translation.text for translation in hypotheses_of_run(translator, 1)]
-    rows = zip(SENTENCES, texts, *answers["scores"].values(), strict=True)
+    scores = answers["scores"]
+    rows = zip(SENTENCES, texts, scores["log_prob"], scores["num_tokens"], strict=True)
     for source, target, log_prob, num_tokens in rows:
         if not source.strip():
             assert (log_prob, num_tokens) == (0.0, 0)
