@@ -3,10 +3,9 @@
 
 Each measurement first prints the machine and the versions; its last line is JSON.
 
-scripts/benchmark.py decode     tokens per second of the exported search, beside CTranslate2,
-                                keras-hub and a decoder without a cache
-scripts/benchmark.py train      training tokens per second, beside keras-hub, Keras, OpenNMT-tf and
-                                PyTorch
+scripts/benchmark.py decode     tokens per second of the exported search, beside CTranslate2
+                                and keras-hub
+scripts/benchmark.py train      training tokens per second, beside keras-hub, Keras and PyTorch
 scripts/benchmark.py gpu        training and decoding on a GPU, beside PyTorch and Transformers
 scripts/benchmark.py on-device  the LiteRT file beside CTranslate2 int8: tokens per second, memory,
                                 cold start

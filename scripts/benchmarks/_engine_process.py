@@ -8,6 +8,9 @@ import json
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+SCRIPTS = Path(__file__).parents[1]
 
 
 class EngineProcess:
@@ -28,6 +31,7 @@ class EngineProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            cwd=SCRIPTS,
             env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"} | dict(environment),
         )
         self.about = self._answer()
@@ -50,3 +54,8 @@ class EngineProcess:
         if not line:
             raise SystemExit(f"{self._name} has ended; see the error above")
         return json.loads(line)
+
+
+def say(**figures: float | None) -> None:
+    """Print the answer of an engine's process."""
+    print(json.dumps(figures), flush=True)

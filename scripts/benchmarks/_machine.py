@@ -11,13 +11,12 @@ from tfformer import __version__
 
 PACKAGES = (
     *("tensorflow", "tensorflow-text", "keras", "keras-hub", "ctranslate2", "ai-edge-litert"),
-    *("torch", "OpenNMT-tf", "numpy"),
+    *("torch", "numpy"),
 )
 FEATURES = (  # processor features that matrix products use
     *("avx2", "avx512f", "avx_vnni", "avx512_vnni", "avx512_bf16"),
     *("amx_tile", "amx_int8", "amx_bf16"),
 )
-GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 THREAD_SETTINGS = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_ENABLE_ONEDNN_OPTS")
 
 
@@ -26,9 +25,9 @@ def machine() -> dict:
 
     Returns:
         `processor`, with the name, the features and the number of cores that this process may use;
-        `governor`, which controls the frequency, or None if the system does not report it; `load`,
-        the average number of running processes over the last 1, 5 and 15 minutes; `versions` of the
-        installed packages; `environment`, the variables that set the number of threads.
+        `load`, the average number of running processes over the last 1, 5 and 15 minutes;
+        `versions` of the installed packages; `environment`, the variables that set the number of
+        threads.
     """
     information = _processor_information()
     flags = information.get("flags", "").split()
@@ -38,7 +37,6 @@ def machine() -> dict:
             "features": [feature for feature in FEATURES if feature in flags],
             "cores": len(os.sched_getaffinity(0)),
         },
-        "governor": GOVERNOR.read_text().strip() if GOVERNOR.exists() else None,
         "load": [round(load, 2) for load in os.getloadavg()],
         "versions": _versions(),
         "environment": {name: os.environ[name] for name in THREAD_SETTINGS if name in os.environ},
@@ -53,7 +51,6 @@ def print_machine(described: dict) -> None:
     versions = ", ".join(f"{name} {version}" for name, version in described["versions"].items())
     print(f"processor    {processor['name']}, {processor['cores']} cores")
     print(f"features     {features}")
-    print(f"governor     {described['governor'] or 'not reported by this system'}")
     print(f"load         {load} (over 1, 5 and 15 minutes)")
     print(f"versions     {versions}")
     for name, value in described["environment"].items():

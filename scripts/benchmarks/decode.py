@@ -1,33 +1,32 @@
 """Compare the decoding speed of an exported search with other engines, in tokens per second.
 
-The other engines are CTranslate2, keras-hub and a decoder without a cache. Each engine runs in a
-separate process with two threads and loads the same random model; keras-hub uses its layers in the
-same shape. In each round the engines decode the same sentences in turn, while the others sleep. The
-end token has a bias of -1e9, so every translation has the maximum length.
+The other engines are CTranslate2 and keras-hub. Each engine runs in a separate process with two
+threads and loads the same random model; keras-hub uses its layers in the same shape. In each round
+the engines decode the same sentences in turn, while the others sleep.
 """
 
 import argparse
-import multiprocessing
-import os
 import resource
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
-from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnContext
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from benchmarks._engine_process import SCRIPTS, EngineProcess, say
 from benchmarks._machine import spread, spread_text
+from benchmarks._random_models import (
+    END_ID,
+    SOURCE_LENGTH,
+    TOKENS,
+    ids_of,
+    random_sentences,
+    random_translator,
+)
 
-if TYPE_CHECKING:
-    import numpy as np
-
-SOURCE_LENGTH = 20
-TOKENS = 32
 START_ID = 2
-END_ID = 3
 THREADS = 2
 PAUSE = 0.5  # seconds between two engines, so that the threads of the first go to sleep
 # Without oneDNN, each matrix product has less overhead, but products of many rows are slower.
@@ -38,7 +37,7 @@ EXPORTS = {
     "tfformer bfloat16": "bfloat16",
 }
 CTRANSLATE2 = {"ctranslate2 float32": "float32", "ctranslate2 int8": "int8"}
-WITHOUT_BEAMS = ("keras-hub", "whole prefix")
+KERAS_HUB = "keras-hub"  # has no beams
 
 Decode = Callable[[list[str], int], list[str]]  # sentences, beam size -> best translation of each
 Rounds = dict[str, list[float]]  # engine -> its tokens per second in each round
@@ -53,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--beam-batches", type=int, nargs="*", default=[32], help="batches decoded with 4 beams too"
     )
     parser.add_argument("--rounds", type=int, default=5, help="timed rounds per engine")
-    engines = [*EXPORTS, *CTRANSLATE2, *WITHOUT_BEAMS]
+    engines = [*EXPORTS, *CTRANSLATE2, KERAS_HUB]
     parser.add_argument("--engines", nargs="+", default=engines, choices=engines)
 
 
@@ -64,11 +63,9 @@ def measure(options: argparse.Namespace) -> dict:
         `tokens_per_second` of each round, their `spread` (minimum, median and maximum), and
         `ratios`, the median ratio of each of our engines to each peer.
     """
-    spawn = multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        _write_models_in_a_process(spawn, folder, options)
-        engines = {name: Engine(spawn, name, folder, options) for name in options.engines}
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(_command("write", folder, options), cwd=SCRIPTS, check=True)
+        engines = {name: _engine(name, folder, options) for name in options.engines}
         work = [(batch, 1) for batch in options.batches]
         work += [(batch, 4) for batch in options.beam_batches]
         speeds = {}
@@ -81,31 +78,36 @@ def measure(options: argparse.Namespace) -> dict:
         "tokens": TOKENS,
         "engines": about,
         "tokens_per_second": speeds,
-        "spread": {setting: _spreads(rounds) for setting, rounds in speeds.items()},
+        "spread": {
+            setting: {name: spread(measured) for name, measured in rounds.items()}
+            for setting, rounds in speeds.items()
+        },
         "ratios": {setting: _ratios(rounds) for setting, rounds in speeds.items()},
     }
 
 
-def _write_models_in_a_process(
-    spawn: SpawnContext, folder: Path, options: argparse.Namespace
-) -> None:
-    arguments = (folder, options.preset, options.vocab_size)
-    writer = spawn.Process(target=write_models, args=arguments)
-    writer.start()
-    writer.join()
-    if writer.exitcode:
-        raise SystemExit("the models could not be written; see the error above")
+def _command(task: str, folder: str, options: argparse.Namespace) -> list[str]:
+    """Return the command line that runs this module as a program."""
+    arguments = [task, folder, options.preset, str(options.vocab_size)]
+    return [sys.executable, "-m", "benchmarks.decode", *arguments]
 
 
-def _rounds(engines: dict[str, "Engine"], batch: int, beam_size: int, rounds: int) -> Rounds:
+def _engine(name: str, folder: str, options: argparse.Namespace) -> EngineProcess:
+    onednn = "0" if name == WITHOUT_ONEDNN else "1"
+    command = _command(name, folder, options)
+    engine = EngineProcess(name, command, {"TF_ENABLE_ONEDNN_OPTS": onednn})
+    print(f"{name:28} {engine.about}", flush=True)
+    return engine
+
+
+def _rounds(engines: dict[str, EngineProcess], batch: int, beam_size: int, rounds: int) -> Rounds:
     """Measure every engine in every round, after an uncounted warm-up round."""
-    speeds = {name: [] for name in engines if beam_size == 1 or name not in WITHOUT_BEAMS}
+    speeds = {name: [] for name in engines if beam_size == 1 or name != KERAS_HUB}
     for number in range(rounds + 1):
         for name in speeds:
-            if name == "whole prefix" and number > 2:
-                continue  # it takes ten times as long as the others
             time.sleep(PAUSE)
-            speed = batch * TOKENS / engines[name].seconds(batch, beam_size)
+            seconds = engines[name].work(f"{batch} {beam_size}")["seconds"]
+            speed = batch * TOKENS / seconds
             if number:
                 speeds[name].append(round(speed, 1))
     for name, measured in speeds.items():
@@ -114,145 +116,56 @@ def _rounds(engines: dict[str, "Engine"], batch: int, beam_size: int, rounds: in
     return speeds
 
 
-def _spreads(rounds: Rounds) -> dict[str, dict[str, float]]:
-    return {name: spread(measured) for name, measured in rounds.items()}
-
-
 def _ratios(rounds: Rounds) -> dict[str, float]:
     """Return the median over the rounds of each of our engines' ratio to each peer."""
     ratios = {}
     for ours in EXPORTS:
-        for theirs in (*CTRANSLATE2, *WITHOUT_BEAMS):
+        for theirs in (*CTRANSLATE2, KERAS_HUB):
             if ours in rounds and theirs in rounds:
-                both = zip(rounds[ours], rounds[theirs], strict=False)
+                both = zip(rounds[ours], rounds[theirs], strict=True)
                 ratios[f"{ours} / {theirs}"] = round(statistics.median(a / b for a, b in both), 2)
     return ratios
 
 
-class Engine:
-    """A process that runs one engine and decodes on request."""
-
-    def __init__(
-        self, spawn: SpawnContext, name: str, folder: Path, options: argparse.Namespace
-    ) -> None:
-        self._pipe, pipe = spawn.Pipe()
-        arguments = (pipe, name, folder, options)
-        self._process = spawn.Process(target=_run_engine, args=arguments, daemon=True)
-        self._process.start()
-        pipe.close()  # so that the pipe ends when the process ends
-        self.load_seconds, self.megabytes = self._pipe.recv()
-        size = f", {self.megabytes:.1f} MB on disk" if self.megabytes else ""
-        print(f"{name:28} loaded in {self.load_seconds:5.2f} s{size}", flush=True)
-
-    def seconds(self, batch: int, beam_size: int) -> float:
-        """Decode one batch and return the duration in seconds."""
-        self._pipe.send((batch, beam_size))
-        return self._pipe.recv()
-
-    def stop(self) -> dict[str, float]:
-        """End the process; return its loading time, size on disk and peak memory."""
-        self._pipe.send(None)
-        peak = self._pipe.recv()
-        self._process.join()
-        return {
-            "load_seconds": self.load_seconds,
-            "megabytes": self.megabytes,
-            "peak_memory_megabytes": peak,
-        }
-
-
-def _run_engine(pipe: Connection, name: str, folder: Path, options: argparse.Namespace) -> None:
-    """Run the loop of an engine's process."""
+def run_engine(name: str, folder: Path, preset: str, vocab_size: int) -> None:
+    """Decode a batch for each line of standard input, "ROWS BEAMS", and print the figures."""
     start = time.perf_counter()
-    decode, path = _load(name, folder, options)
-    pipe.send((round(time.perf_counter() - start, 2), _megabytes(path)))
-    sentences = random_sentences(options.vocab_size)
-    while asked := pipe.recv():
-        batch, beam_size = asked
+    decode = _load(name, folder, preset, vocab_size)
+    say(load_seconds=round(time.perf_counter() - start, 2))
+    sentences = random_sentences(vocab_size)
+    for line in sys.stdin:
+        batch, beam_size = map(int, line.split())
         start = time.perf_counter()
         translations = decode(sentences[:batch], beam_size)
-        pipe.send(time.perf_counter() - start)
+        say(seconds=time.perf_counter() - start)
         assert len(translations) == batch
-    pipe.send(round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
+    say(peak_memory_megabytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 
 
-def _load(name: str, folder: Path, options: argparse.Namespace) -> tuple[Decode, Path | None]:
+def _load(name: str, folder: Path, preset: str, vocab_size: int) -> Decode:
     if name in CTRANSLATE2:
-        return _ctranslate2(folder / "ctranslate2", CTRANSLATE2[name]), folder / "ctranslate2"
-    os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0" if name == WITHOUT_ONEDNN else "1"
+        return load_ctranslate2(folder / "ctranslate2", CTRANSLATE2[name])
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(THREADS)
     tf.config.threading.set_inter_op_parallelism_threads(THREADS)
-    if name in EXPORTS:
-        return load_saved_model(folder / EXPORTS[name]), folder / EXPORTS[name]
-    load = {"keras-hub": _keras_hub, "whole prefix": _whole_prefix}[name]
-    return load(options), None
-
-
-def _megabytes(path: Path | None) -> float | None:
-    if path is None:
-        return None
-    count = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-    return round(count / 1e6, 1)
-
-
-def random_sentences(vocab_size: int, count: int = 64) -> list[str]:
-    """Return sentences of `SOURCE_LENGTH` - 1 words, each of which is one piece."""
-    import random
-
-    dice = random.Random(1)
-    sentences = []
-    for _ in range(count):
-        words = [f"w{dice.randrange(4, vocab_size)}" for _ in range(SOURCE_LENGTH - 1)]
-        sentences.append(" ".join(words))
-    return sentences
-
-
-def vocabulary(vocab_size: int) -> bytes:
-    """Return a SentencePiece model with one piece for each of the words w4, w5, ..."""
-    from sentencepiece import sentencepiece_model_pb2
-
-    model = sentencepiece_model_pb2.ModelProto()
-    kinds = sentencepiece_model_pb2.ModelProto.SentencePiece.Type
-    special = {
-        "<pad>": kinds.CONTROL,
-        "<unk>": kinds.UNKNOWN,
-        "<s>": kinds.CONTROL,
-        "</s>": kinds.CONTROL,
-    }
-    for piece, kind in special.items():
-        model.pieces.add(piece=piece, score=0.0, type=kind)
-    for number in range(len(special), vocab_size):
-        model.pieces.add(piece=f"\u2581w{number}", score=-1.0)
-    model.trainer_spec.model_type = model.trainer_spec.UNIGRAM
-    model.trainer_spec.vocab_size = vocab_size
-    model.trainer_spec.pad_id, model.trainer_spec.unk_id = 0, 1
-    model.trainer_spec.bos_id, model.trainer_spec.eos_id = 2, 3
-    model.normalizer_spec.name = "identity"
-    return model.SerializeToString()
+    if name == KERAS_HUB:
+        return _keras_hub(preset, vocab_size)
+    return load_saved_model(folder / EXPORTS[name])
 
 
 def write_models(folder: Path, preset: str, vocab_size: int) -> None:
     """Write the random model as SavedModels and for CTranslate2, one folder per format."""
-    import numpy as np
-
-    from tfformer import Transformer
-    from tfformer.config import PRESETS
-    from tfformer.data.tokenizers import Tokenizer
     from tfformer.export import ctranslate2 as ctranslate2_export
     from tfformer.export.saved_model import writer as saved_model_writer
-    from tfformer.inference.translator import Translator
 
-    tokenizer = Tokenizer(vocabulary(vocab_size))
-    shape = PRESETS[preset] | {"tie_embeddings": "all", "dialect": {"output_bias": True}}
-    model = Transformer(vocab_size, vocab_size, **shape)
-    model.output_bias.assign(-1e9 * np.eye(vocab_size)[END_ID])
-    translator = Translator(model, tokenizer, length_penalty=0.0, max_length=TOKENS)
+    translator = random_translator(preset, vocab_size)
     for dtype in ("bfloat16", "float32"):
         saved_model_writer.write(folder / dtype, translator, dtype, with_text=True)
     (folder / "ctranslate2").mkdir()
-    ctranslate2_export.write(folder / "ctranslate2", model, translator.tokenizers, TOKENS)
+    ctranslate2_export.write(
+        folder / "ctranslate2", translator.model, translator.tokenizers, TOKENS
+    )
 
 
 def load_saved_model(folder: Path) -> Decode:
@@ -273,7 +186,8 @@ def load_saved_model(folder: Path) -> Decode:
     return decode
 
 
-def _ctranslate2(folder: Path, compute_type: str) -> Decode:
+def load_ctranslate2(folder: Path, compute_type: str) -> Decode:
+    """Return a function that decodes with CTranslate2."""
     import ctranslate2
 
     translator = ctranslate2.Translator(
@@ -294,46 +208,7 @@ def _ctranslate2(folder: Path, compute_type: str) -> Decode:
     return decode
 
 
-def _ids(sentences: list[str]) -> "np.ndarray":
-    """Return the ids (B, S) int32 of sentences with equally many words, end token included."""
-    import numpy as np
-
-    rows = []
-    for sentence in sentences:
-        ids = [int(word.removeprefix("w")) for word in sentence.split()]
-        rows.append([*ids, END_ID])
-    return np.array(rows, np.int32)
-
-
-def _whole_prefix(options: argparse.Namespace) -> Decode:
-    """Return our model without a cache, which recomputes all target positions for each token."""
-    import tensorflow as tf
-
-    from tfformer import Transformer
-    from tfformer.config import PRESETS
-
-    model = Transformer(
-        options.vocab_size,
-        options.vocab_size,
-        **PRESETS[options.preset] | {"tie_embeddings": "all"},
-    )
-
-    @tf.function(input_signature=[tf.TensorSpec((None, None), tf.int32)])
-    def search(source: tf.Tensor) -> tf.Tensor:
-        memory, mask = model.encode(source)
-        target = tf.fill((tf.shape(source)[0], 1), START_ID)
-        for _ in tf.range(TOKENS):
-            tf.autograph.experimental.set_loop_options(
-                shape_invariants=[(target, tf.TensorShape((None, None)))]
-            )
-            logits = model.decode(target, memory, mask)[:, -1]
-            target = tf.concat([target, tf.argmax(logits, -1, tf.int32)[:, tf.newaxis]], axis=1)
-        return target
-
-    return lambda sentences, beam_size: list(search(_ids(sentences)).numpy())
-
-
-def _keras_hub(options: argparse.Namespace) -> Decode:
+def _keras_hub(preset: str, vocab_size: int) -> Decode:
     """Return keras-hub's layers with their caches in one graph, as in keras-hub's `generate`."""
     import keras
     import keras_hub
@@ -341,16 +216,16 @@ def _keras_hub(options: argparse.Namespace) -> Decode:
 
     from tfformer.config import PRESETS
 
-    shape = PRESETS[options.preset]
+    shape = PRESETS[preset]
     d_model = shape["d_model"]
     heads = shape["num_heads"]
     layers = shape["num_layers"]
     embedding = keras_hub.layers.TokenAndPositionEmbedding(
-        options.vocab_size, SOURCE_LENGTH + TOKENS, d_model
+        vocab_size, SOURCE_LENGTH + TOKENS, d_model
     )
     encoders = [keras_hub.layers.TransformerEncoder(shape["d_ff"], heads) for _ in range(layers)]
     decoders = [keras_hub.layers.TransformerDecoder(shape["d_ff"], heads) for _ in range(layers)]
-    output = keras.layers.Dense(options.vocab_size)
+    output = keras.layers.Dense(vocab_size)
 
     @tf.function(input_signature=[tf.TensorSpec((None, SOURCE_LENGTH), tf.int32)])
     def search(source: tf.Tensor) -> tf.Tensor:
@@ -385,4 +260,16 @@ def _keras_hub(options: argparse.Namespace) -> Decode:
             written = written.write(step, last[:, 0])
         return tf.transpose(written.stack())
 
-    return lambda sentences, beam_size: list(search(_ids(sentences)).numpy())
+    def decode(sentences: list[str], beam_size: int) -> list[str]:
+        ids = tf.constant([[*ids_of(sentence), END_ID] for sentence in sentences])
+        return list(search(ids).numpy())
+
+    return decode
+
+
+if __name__ == "__main__":
+    task, folder, preset, vocab_size = sys.argv[1:]
+    if task == "write":
+        write_models(Path(folder), preset, int(vocab_size))
+    else:
+        run_engine(task, Path(folder), preset, int(vocab_size))

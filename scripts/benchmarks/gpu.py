@@ -23,6 +23,7 @@ from typing import NamedTuple
 FOLDER = Path(__file__).parent
 REPOSITORY = FOLDER.parents[1]
 LEAST_SECONDS = 20  # every program needs more time
+SIZES = ("num_layers", "d_model", "num_heads", "d_ff")
 
 
 class Work(NamedTuple):
@@ -31,10 +32,6 @@ class Work(NamedTuple):
     program: str
     arguments: tuple[str, ...]
     library: str = ""
-
-    def with_profile(self) -> "Work":
-        """Return the same training, followed by a profile of its step."""
-        return self._replace(arguments=(*self.arguments, "profile"))
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -88,17 +85,26 @@ def all_work(options: argparse.Namespace) -> dict[str, Work]:
             if len(training) == 1:  # the programs are stored now
                 training[f"{name} again"] = training[name]
         for dtype, way in (("bfloat16", "plain"), ("float32", "plain"), ("bfloat16", "compiled")):
-            arguments = (preset, dtype, way, rows, *sizes)
+            arguments = (shape_of(preset), dtype, way, rows, *sizes)
             name = f"torch {preset} {dtype} {way}"
             training[name] = Work("trainers/gpu_torch.py", arguments, "torch")
     for dtype in ("float32", "bfloat16"):
-        arguments = (options.presets[0], dtype, str(options.vocab_size), *options.batches)
-        decoding[f"decode {dtype}"] = Work("engines/gpu_saved_model.py", arguments)
-        peer = Work("engines/gpu_transformers.py", arguments, "transformers")
-        decoding[f"transformers {dtype}"] = peer
-    first = next(iter(training))
-    profile = {f"profile {first.removeprefix('train ')}": training[first].with_profile()}
-    return training | decoding | profile
+        preset = options.presets[0]
+        arguments = (dtype, str(options.vocab_size), *options.batches)
+        decoding[f"decode {dtype}"] = Work("engines/gpu_saved_model.py", (preset, *arguments))
+        decoding[f"transformers {dtype}"] = Work(
+            "engines/gpu_transformers.py", (shape_of(preset), *arguments), "transformers"
+        )
+    name, first = next(iter(training.items()))
+    profiled = first._replace(arguments=(*first.arguments, "profile"))
+    return training | decoding | {f"profile {name.removeprefix('train ')}": profiled}
+
+
+def shape_of(preset: str) -> str:
+    """Return the shape of a preset as JSON, for programs that do not import tfformer."""
+    from tfformer.config import PRESETS
+
+    return json.dumps({name: PRESETS[preset][name] for name in SIZES})
 
 
 def _measure_together(works: dict[str, Work], seconds: float, cache: str) -> dict[str, list[dict]]:
@@ -109,7 +115,13 @@ def _measure_together(works: dict[str, Work], seconds: float, cache: str) -> dic
         if obstacle := _obstacle(work, seconds):
             figures[name] = [{"left_out": obstacle}]
         else:
-            processes[name] = _start(work, cache)
+            processes[name] = subprocess.Popen(
+                [sys.executable, str(FOLDER / work.program), *work.arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=_environment(work, cache),
+                text=True,
+            )
     timer = threading.Timer(seconds, lambda: [process.kill() for process in processes.values()])
     timer.start()
     ready = {name: process.stdout.readline() for name, process in processes.items()}
@@ -130,17 +142,6 @@ def _obstacle(work: Work, seconds: float) -> str:
     if work.library and importlib.util.find_spec(work.library) is None:
         return f"{work.library} is not installed"
     return "no time was left" if seconds < LEAST_SECONDS else ""
-
-
-def _start(work: Work, cache: str) -> subprocess.Popen:
-    command = [sys.executable, str(FOLDER / work.program), *work.arguments]
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=_environment(work, cache),
-        text=True,
-    )
 
 
 def _environment(work: Work, cache: str) -> dict[str, str]:

@@ -1,10 +1,10 @@
 """Compare an exported LiteRT file with CTranslate2 int8, with the same random weights.
 
-Each measurement runs in a new process. The end token has a bias of -1e9 and the maximum length is
-the length of the source, so 8 source tokens give 8 target tokens. A cold start lasts from the start
-of a process to its first translation; the first cold start is not counted. Peak memory is measured
-in a process that translates batches of one size. Private memory excludes pages of files: the system
-can drop these and read them again, and their number depends on how it caches the files.
+Each measurement runs in a new process. The maximum length is the length of the source, 32 tokens. A
+cold start lasts from the start of a process to its first translation; the first cold start is not
+counted. Peak memory is measured in a process that translates batches of one size. Private memory
+excludes pages of files: the system can drop these and read them again, and their number depends on
+how it caches the files.
 
 With `extra_length=0`, the export reserves no cache for the 50 additional tokens that it otherwise
 allows. The caches of a dynamic file then have the length of the source, and those in a static file
@@ -22,15 +22,20 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.decode import vocabulary
+from benchmarks._engine_process import SCRIPTS
+from benchmarks._random_models import (
+    END_ID,
+    TOKENS,
+    ids_of,
+    random_sentences,
+    random_translator,
+)
+from benchmarks.decode import THREADS, load_ctranslate2
 
-THREADS = 2
-TOKENS = 32
-END_ID = 3
 PEER = "ctranslate2 int8"
 ENGINES = ("litert int8", "litert int8 static", PEER)
 
-Decode = Callable[[list[list[int]]], int]  # pieces of sentences -> tokens of their translations
+Decode = Callable[[list[str]], int]  # sentences -> tokens of their translations
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +61,6 @@ def measure(options: argparse.Namespace) -> dict:
                 run = _run("speed", folder, engine, options.vocab_size, batch, options.rounds)
                 for figure in ("tokens_per_second", "peak_megabytes", "private_megabytes"):
                     engines[engine][f"{figure}_batch_{batch}"] = run[figure]
-        short = _run("lengths", folder, "litert int8 static", options.vocab_size, 1, options.rounds)
         sizes = {path.name: round(path.stat().st_size / 1e6, 1) for path in folder.glob("*.tflite")}
     print(json.dumps(engines, indent=2))
     return {
@@ -65,7 +69,6 @@ def measure(options: argparse.Namespace) -> dict:
         "tokens": TOKENS,
         "engines": engines,
         "megabytes": sizes,
-        "static_8_to_32_tokens": short["ratio"],
         "ratios": _ratios(engines),
     }
 
@@ -81,22 +84,19 @@ def _cold_start(folder: Path, engine: str, options: argparse.Namespace) -> float
 
 def _ratios(engines: dict[str, dict]) -> dict[str, dict[str, float]]:
     """Return the ratios of the figures of each of our engines to the peer's."""
-    return {
-        engine: _over(ours, engines[PEER]) for engine, ours in engines.items() if engine != PEER
-    }
-
-
-def _over(ours: dict[str, float], theirs: dict[str, float]) -> dict[str, float]:
-    return {name: round(value / theirs[name], 2) for name, value in ours.items()}
+    theirs = engines[PEER]
+    ratios = {}
+    for engine, ours in engines.items():
+        if engine != PEER:
+            ratios[engine] = {name: round(ours[name] / theirs[name], 2) for name in ours}
+    return ratios
 
 
 def _run(task: str, *arguments: object) -> dict:
     """Run a task in a new process of this file and return the figures that it prints."""
     start = time.perf_counter()
     command = [sys.executable, "-m", "benchmarks.on_device", task, *map(str, arguments)]
-    process = subprocess.Popen(
-        command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen(command, cwd=SCRIPTS, stdout=subprocess.PIPE, text=True)
     line = process.stdout.readline()
     seconds = time.perf_counter() - start
     process.communicate()
@@ -107,30 +107,19 @@ def _run(task: str, *arguments: object) -> dict:
 
 def write(folder: str, preset: str, vocab_size: str) -> dict:
     """Write the random model as LiteRT files and for CTranslate2."""
-    import numpy as np
-
-    from tfformer import Transformer
-    from tfformer.config import PRESETS
-    from tfformer.data.tokenizers import Tokenizer
     from tfformer.export import ctranslate2 as ctranslate2_export
     from tfformer.export.litert import writer as litert_writer
-    from tfformer.inference.translator import Translator
 
-    shape = PRESETS[preset] | {
-        "tie_embeddings": "all",
-        "dialect": {"output_bias": True, "extra_length": 0},
-    }
-    tokenizer = Tokenizer(vocabulary(int(vocab_size)))
-    model = Transformer(int(vocab_size), int(vocab_size), **shape)
-    model.output_bias.assign(-1e9 * np.eye(int(vocab_size))[END_ID])
-    random = Translator(model, tokenizer, beam_size=1, length_penalty=0.0, max_length=2 * TOKENS)
+    translator = random_translator(
+        preset, int(vocab_size), beam_size=1, max_length=2 * TOKENS, extra_length=0
+    )
     files = {"float32": ("none", False), "int8": ("int8", False), "static": ("int8", True)}
     for name, (quantize, static) in files.items():
-        path = Path(folder) / f"{name}.tflite"
-        litert_writer.write(path, random, quantize, static)
-    (Path(folder) / "ctranslate2").mkdir()
+        litert_writer.write(Path(folder, f"{name}.tflite"), translator, quantize, static)
+    peer = Path(folder, "ctranslate2")
+    peer.mkdir()
     ctranslate2_export.write(
-        Path(folder) / "ctranslate2", model, random.tokenizers, TOKENS, quantization="int8"
+        peer, translator.model, translator.tokenizers, TOKENS, quantization="int8"
     )
     return {}
 
@@ -138,14 +127,19 @@ def write(folder: str, preset: str, vocab_size: str) -> dict:
 def start(folder: str, engine: str, vocab_size: str, batch: str, rounds: str) -> dict:
     """Load an engine and translate one batch."""
     decode = _load(Path(folder), engine)
-    return {"tokens": decode(_sentences(int(vocab_size), int(batch), TOKENS))}
+    return {"tokens": decode(random_sentences(int(vocab_size), int(batch), TOKENS))}
 
 
 def speed(folder: str, engine: str, vocab_size: str, batch: str, rounds: str) -> dict:
     """Translate one batch repeatedly; return tokens per second and memory in MB."""
     decode = _load(Path(folder), engine)
-    rows = _sentences(int(vocab_size), int(batch), TOKENS)
-    seconds = _seconds(decode, rows, int(rounds))
+    sentences = random_sentences(int(vocab_size), int(batch), TOKENS)
+    durations = []
+    for _ in range(int(rounds) + 1):  # the first round is not counted
+        begin = time.perf_counter()
+        assert decode(sentences) == TOKENS * len(sentences)
+        durations.append(time.perf_counter() - begin)
+    seconds = statistics.median(durations[1:])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
         "tokens_per_second": round(int(batch) * TOKENS / seconds, 1),
@@ -154,47 +148,16 @@ def speed(folder: str, engine: str, vocab_size: str, batch: str, rounds: str) ->
     }
 
 
-def lengths(folder: str, engine: str, vocab_size: str, batch: str, rounds: str) -> dict:
-    """Return the ratio of the durations of sentences of 8 and of 32 tokens."""
-    decode = _load(Path(folder), engine)
-    seconds = {}
-    for tokens in (8, 32):
-        rows = _sentences(int(vocab_size), 1, tokens)
-        seconds[tokens] = _seconds(decode, rows, 3 * int(rounds), tokens)
-    return {"ratio": round(seconds[8] / seconds[32], 2)}
-
-
 def _private_kilobytes() -> int:
     """Return the memory of this process without pages of files, as counted by Linux."""
     lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return int(lines["RssAnon"].split()[0])
 
 
-def _seconds(decode: Decode, rows: list[list[int]], rounds: int, tokens: int = TOKENS) -> float:
-    """Return the median duration of a round, after an uncounted warm-up round."""
-    durations = []
-    for _ in range(rounds + 1):
-        begin = time.perf_counter()
-        assert decode(rows) == tokens * len(rows)
-        durations.append(time.perf_counter() - begin)
-    return statistics.median(durations[1:])
-
-
-def _sentences(vocab_size: int, count: int, tokens: int) -> list[list[int]]:
-    """Return random sentences of `tokens` - 1 pieces; the end token is the last token."""
-    import random
-
-    dice = random.Random(1)
-
-    def sentence() -> list[int]:
-        return [dice.randrange(4, vocab_size) for _ in range(tokens - 1)]
-
-    return [sentence() for _ in range(count)]
-
-
 def _load(folder: Path, engine: str) -> Decode:
     if engine == PEER:
-        return _ctranslate2(folder / "ctranslate2")
+        translate = load_ctranslate2(folder / "ctranslate2", "int8")
+        return lambda sentences: sum(len(text.split()) for text in translate(sentences, 1))
     file = folder / ("static.tflite" if "static" in engine else "int8.tflite")
     return _litert(file)
 
@@ -206,7 +169,8 @@ def _litert(file: Path) -> Decode:
     interpreter = Interpreter(model_path=str(file), num_threads=THREADS)
     runners = {}
 
-    def decode(rows: list[list[int]]) -> int:
+    def decode(sentences: list[str]) -> int:
+        rows = [ids_of(sentence) for sentence in sentences]
         longest = len(rows[0])
         name = "translate"
         if file.stem == "static":
@@ -223,29 +187,7 @@ def _litert(file: Path) -> Decode:
     return decode
 
 
-def _ctranslate2(folder: Path) -> Decode:
-    import ctranslate2
-
-    translator = ctranslate2.Translator(
-        str(folder), compute_type="int8", inter_threads=1, intra_threads=THREADS
-    )
-
-    def words_of(row: list[int]) -> list[str]:
-        return [f"\u2581w{piece}" for piece in row]
-
-    def decode(rows: list[list[int]]) -> int:
-        results = translator.translate_batch(
-            list(map(words_of, rows)),
-            beam_size=1,
-            min_decoding_length=TOKENS,
-            max_decoding_length=TOKENS,
-        )
-        return sum(len(result.hypotheses[0]) for result in results)
-
-    return decode
-
-
-TASKS = {"write": write, "start": start, "speed": speed, "lengths": lengths}
+TASKS = {"write": write, "start": start, "speed": speed}
 
 if __name__ == "__main__":
     task, *arguments = sys.argv[1:]

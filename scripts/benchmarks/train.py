@@ -1,11 +1,10 @@
-"""Compare training with keras-hub, Keras, OpenNMT-tf and PyTorch.
+"""Compare training with keras-hub, Keras and PyTorch.
 
 The figures are tokens per second, memory, and time to the first step. Each engine runs in a
 separate process with two threads, and trains the same shape on the same batches of a real corpus.
-OpenNMT-tf and PyTorch need separate environments, which trainers/environments.sh creates. In each
-round the engines train in turn, while the others wait. All engines use Adam, label smoothing,
-dropout and tied embeddings. The loss and the layers with dropout differ between frameworks; the
-description of each engine names them.
+PyTorch needs a separate environment with the packages torch and numpy. In each round the engines
+train in turn, while the others wait. All engines use Adam, label smoothing, dropout and tied
+embeddings. The loss and the layers with dropout differ between frameworks; RESULTS.md names them.
 """
 
 import argparse
@@ -14,73 +13,33 @@ import statistics
 import sys
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
 
 from benchmarks._engine_process import EngineProcess
 from benchmarks._machine import spread, spread_text
 from benchmarks.trainers.process import THREADS
 
 TRAINERS = Path(__file__).with_name("trainers")
-SUBLAYERS = "embeddings, outputs of sub-layers"
-KERAS_ATTENTION = f"{SUBLAYERS}, attention weights"
-
-
-class Trainer(NamedTuple):
-    """An engine: its program, and the details in which frameworks differ."""
-
-    script: str
-    arguments: tuple[str, ...]  # the arguments of the script
-    dropout: str  # the layers with dropout
-    loss: str
-
-
-def _ours(dtype: str) -> Trainer:
-    arguments = ("tfformer", dtype)
-    return Trainer("keras_trainer.py", arguments, SUBLAYERS, "SmoothedCrossEntropy")
-
-
-def _keras_hub(*arguments: str, loss: str = "Keras, one-hot targets") -> Trainer:
-    return Trainer("keras_trainer.py", ("keras-hub", *arguments), KERAS_ATTENTION, loss)
-
-
-def _tutorial(dtype: str) -> Trainer:
-    dropout = "embeddings, outputs of feed-forwards, attention weights"
-    return Trainer("keras_trainer.py", ("tutorial", dtype), dropout, "Keras, one-hot targets")
-
-
-def _torch(dtype: str) -> Trainer:
-    dropout = f"{KERAS_ATTENTION}, inside feed-forwards"
-    return Trainer("torch_trainer.py", (dtype,), dropout, "CrossEntropyLoss")
-
-
-OURS = {"tfformer float32": _ours("float32"), "tfformer bfloat16": _ours("mixed_bfloat16")}
+OURS = {  # engine -> its program in trainers/, and the arguments of the program
+    "tfformer float32": ("keras_trainer.py", "tfformer", "float32"),
+    "tfformer bfloat16": ("keras_trainer.py", "tfformer", "mixed_bfloat16"),
+}
 PEERS = {
-    "keras-hub float32": _keras_hub("float32"),
-    "keras-hub bfloat16": _keras_hub("mixed_bfloat16"),
-    "keras-hub bfloat16, our loss": _keras_hub(
-        "mixed_bfloat16", "our_loss", loss="SmoothedCrossEntropy"
+    "keras-hub float32": ("keras_trainer.py", "keras-hub", "float32"),
+    "keras-hub bfloat16": ("keras_trainer.py", "keras-hub", "mixed_bfloat16"),
+    "keras-hub bfloat16, our loss": (
+        *("keras_trainer.py", "keras-hub", "mixed_bfloat16"),
+        "our_loss",
     ),
-    "keras-hub float32 XLA": _keras_hub("float32", "jit_compile"),
-    "tutorial float32": _tutorial("float32"),
-    "tutorial bfloat16": _tutorial("mixed_bfloat16"),
-    "opennmt-tf float32": Trainer("opennmt_trainer.py", (), SUBLAYERS, "OpenNMT-tf's own"),
-    "torch float32": _torch("float32"),
-    "torch bfloat16": _torch("bfloat16"),
+    "keras-hub float32 XLA": ("keras_trainer.py", "keras-hub", "float32", "jit_compile"),
+    "tutorial float32": ("keras_trainer.py", "tutorial", "float32"),
+    "tutorial bfloat16": ("keras_trainer.py", "tutorial", "mixed_bfloat16"),
+    "torch float32": ("torch_trainer.py", "float32"),
+    "torch bfloat16": ("torch_trainer.py", "bfloat16"),
 }
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this measurement."""
-    add_work(parser)
-    parser.add_argument("--rounds", type=int, default=5, help="timed rounds per engine")
-    parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
-    parser.add_argument(
-        "--environments", default="", help="the folder that trainers/environments.sh has filled"
-    )
-
-
-def add_work(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `real_batches`."""
     parser.add_argument(
         "--data", nargs=2, required=True, metavar=("SOURCE", "TARGET"), help="files of a corpus"
     )
@@ -88,6 +47,9 @@ def add_work(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--vocab-size", type=int, default=4000, help="pieces of both languages")
     parser.add_argument("--batch-tokens", type=int, default=4096, help="tokens per batch")
     parser.add_argument("--batches", type=int, default=8, help="number of batches to train on")
+    parser.add_argument("--rounds", type=int, default=5, help="timed rounds per engine")
+    parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
+    parser.add_argument("--torch", default="", help="the Python program that imports torch")
 
 
 def measure(options: argparse.Namespace) -> dict:
@@ -101,7 +63,7 @@ def measure(options: argparse.Namespace) -> dict:
         folder = Path(name)
         tokens = write_work(folder, options)
         names = [*OURS, *options.peers]
-        engines = {name: _engine(name, folder, options.environments) for name in names}
+        engines = {name: _engine(name, folder, options.torch) for name in names}
         speeds = {name: [] for name in engines}
         for _ in range(options.rounds):
             for name, engine in engines.items():
@@ -160,24 +122,21 @@ def write_work(folder: Path, options: argparse.Namespace) -> int:
         arrays |= {f"{name}_{number}": ids for name, ids in named.items()}
     np.savez(folder / "batches.npz", **arrays)
     shape = {"dropout": 0.3} | PRESETS[options.preset]
+    shape.pop("norm", None)  # every engine is post-norm
     shape |= {"vocab_size": options.vocab_size, "label_smoothing": 0.1}
     (folder / "shape.json").write_text(json.dumps(shape), encoding="utf-8")
     return int(sum(weights.sum() for *_, weights in batches))
 
 
-def _engine(name: str, folder: Path, environments: str) -> EngineProcess:
+def _engine(name: str, folder: Path, torch: str) -> EngineProcess:
     """Start the process of an engine, which trainers/process.py runs."""
-    script, arguments, dropout, loss = (OURS | PEERS)[name]
+    script, *arguments = (OURS | PEERS)[name]
     python = sys.executable
-    if script != "keras_trainer.py":
-        python = Path(environments, script.removesuffix("_trainer.py"), "bin", "python")
-    if not Path(python).exists():
-        program = TRAINERS / "environments.sh"
-        raise SystemExit(
-            f"{name} needs {python}; run {program} FOLDER and pass --environments FOLDER"
-        )
+    if script == "torch_trainer.py":
+        python = Path(torch).absolute()
+        if not python.is_file():
+            raise SystemExit(f"{name} needs --torch PYTHON, a Python that imports torch and numpy")
     command = [python, TRAINERS / script, folder, *arguments]
     engine = EngineProcess(name, command, {"OMP_NUM_THREADS": str(THREADS)})
-    engine.about = {"dropout": dropout, "loss": loss} | engine.about
     print(f"{name:29} {engine.about}", flush=True)
     return engine

@@ -14,10 +14,9 @@ from pathlib import Path
 
 import sentencepiece
 import torch
+from fixture_texts import short_pairs, train_pieces
 from make_marian_fixtures import Row, answer
 from transformers import BatchEncoding, M2M100Config, M2M100ForConditionalGeneration
-
-from tfformer.data import phrasebook
 
 STEPS = 250
 SIZE = 120  # pieces in the SentencePiece model
@@ -37,17 +36,12 @@ class Cutter:
         self.encode = encode
         self._decode = decode
 
-    def __call__(
-        self, texts: str | list[str], return_tensors: str | None = None, padding: bool = False
-    ) -> BatchEncoding:
-        """Return the ids of a text, or the padded ids of several texts."""
+    def __call__(self, texts: str | list[str], **_: object) -> BatchEncoding:
+        """Return the ids of a text, or the padded ids of several texts as tensors."""
         if isinstance(texts, str):
             return BatchEncoding({"input_ids": self.encode(texts)})
-        rows = [self.encode(text) for text in texts]
-        longest = max(map(len, rows))
-        ids = [row + [PAD] * (longest - len(row)) for row in rows]
-        mask = [[1] * len(row) + [0] * (longest - len(row)) for row in rows]
-        return BatchEncoding({"input_ids": ids, "attention_mask": mask}, tensor_type=return_tensors)
+        ids = padded([self.encode(text) for text in texts])
+        return BatchEncoding({"input_ids": ids, "attention_mask": (ids != PAD).long()})
 
     def decode(self, ids: list[int], **_: bool) -> str:
         """Return the text of ids, without special tokens."""
@@ -57,11 +51,7 @@ class Cutter:
 def main(folder: Path) -> None:
     """Write both fixtures."""
     torch.set_num_threads(1)
-    pairs = [
-        (pair.source.lower(), pair.target.lower())
-        for pair in phrasebook.pairs("train")
-        if len(pair.source) < 22 and len(pair.target) < 26
-    ][:4000]
+    pairs = short_pairs()[:4000]
     for name in LANGUAGES:
         make(folder / name, name, pairs)
 
@@ -69,9 +59,9 @@ def main(folder: Path) -> None:
 def make(out: Path, name: str, pairs: list[tuple[str, str]]) -> None:
     """Write one fixture."""
     out.mkdir(parents=True, exist_ok=True)
-    train_pieces(out / "sentencepiece.bpe.model", [text for pair in pairs for text in pair])
-    model_file = str(out / "sentencepiece.bpe.model")
-    processor = sentencepiece.SentencePieceProcessor(model_file=model_file)
+    file = out / "sentencepiece.bpe.model"
+    train_pieces(file, [text for pair in pairs for text in pair], SIZE, model_type="bpe")
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(file))
     ordinary = [processor.id_to_piece(number) for number in range(3, processor.get_piece_size())]
     if name == "M2M":
         ordinary.sort()
@@ -88,7 +78,24 @@ def make(out: Path, name: str, pairs: list[tuple[str, str]]) -> None:
         kept = [pieces[number] for number in row if UNKNOWN < number < len(pieces)]
         return processor.decode(kept)
 
-    model = M2M100ForConditionalGeneration(config(len(ids) + UNUSED))
+    # Encoder and decoder differ in depth, width and heads.
+    config = M2M100Config(
+        vocab_size=len(ids) + UNUSED,
+        d_model=16,
+        encoder_layers=2,
+        decoder_layers=1,
+        encoder_attention_heads=4,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=24,
+        decoder_ffn_dim=32,
+        activation_function="relu",
+        max_position_embeddings=128,
+        dropout=0.0,
+        attention_dropout=0.0,
+        encoder_layerdrop=0.0,
+        decoder_layerdrop=0.0,
+    )
+    model = M2M100ForConditionalGeneration(config)
     generator = torch.Generator().manual_seed(sum(map(ord, name)))
     randomise(model, generator)
     both = [(languages[0], languages[-1], *pair) for pair in pairs]
@@ -100,23 +107,6 @@ def make(out: Path, name: str, pairs: list[tuple[str, str]]) -> None:
     model.save_pretrained(out)
     cutter = Cutter(lambda text: encode(languages[0], text), decode)
     answer(out, model, cutter, pairs[1::5], Row({}, eos=END, unknown=UNKNOWN), {"<pad>": PAD})
-
-
-def train_pieces(path: Path, text: list[str]) -> None:
-    """Train a BPE vocabulary with SentencePiece's default special ids.
-
-    It has no normalisation, whose table would take 240 kB.
-    """
-    with path.open("wb") as file:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(text),
-            model_writer=file,
-            vocab_size=SIZE,
-            model_type="bpe",
-            normalization_rule_name="identity",
-            num_threads=1,
-            minloglevel=2,
-        )
 
 
 def write_names(out: Path, name: str, pieces: list[str], languages: list[str]) -> None:
@@ -134,26 +124,6 @@ def write_names(out: Path, name: str, pieces: list[str], languages: list[str]) -
         for number, token in zip(numbers, listed, strict=True)
     ]
     (out / "tokenizer.json").write_text(json.dumps({"added_tokens": added}))
-
-
-def config(vocab_size: int) -> M2M100Config:
-    """Return a configuration in which encoder and decoder differ in depth, width and heads."""
-    return M2M100Config(
-        vocab_size=vocab_size,
-        d_model=16,
-        encoder_layers=2,
-        decoder_layers=1,
-        encoder_attention_heads=4,
-        decoder_attention_heads=2,
-        encoder_ffn_dim=24,
-        decoder_ffn_dim=32,
-        activation_function="relu",
-        max_position_embeddings=128,
-        dropout=0.0,
-        attention_dropout=0.0,
-        encoder_layerdrop=0.0,
-        decoder_layerdrop=0.0,
-    )
 
 
 def randomise(model: M2M100ForConditionalGeneration, generator: torch.Generator) -> None:

@@ -18,10 +18,9 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 import torch
+from fixture_texts import MARIAN_IDS, short_pairs, train_pieces
 from safetensors.torch import load_file, save_file
 from transformers import GenerationConfig, MarianConfig, MarianMTModel, MarianTokenizer
-
-from tfformer.data import phrasebook
 
 STEPS = 150
 SENTENCES = 24  # sentences with greedy and beam answers
@@ -83,14 +82,12 @@ ROWS = {
 def main(folder: Path, chosen: list[str]) -> None:
     """Write the chosen fixtures; all if `chosen` is empty."""
     torch.set_num_threads(1)
-    sentences = [
-        (pair.source.lower(), pair.target.lower())
-        for pair in phrasebook.pairs("train")
-        if len(pair.source) < 22 and len(pair.target) < 26
-    ][:4000]
+    sentences = short_pairs()[:4000]
     folder.mkdir(parents=True, exist_ok=True)
     for side, number in (("source", 0), ("target", 1)):
-        train_pieces(folder / f"{side}.spm", [pair[number] for pair in sentences])
+        file = folder / f"{side}.spm"
+        if not file.exists():
+            train_pieces(file, [pair[number] for pair in sentences], 72, **MARIAN_IDS)
     for name in chosen or [*ROWS, "K"]:
         if name == "K":
             torch_files(folder)
@@ -109,25 +106,6 @@ def torch_files(folder: Path) -> None:
     views = OrderedDict(kept) | {"view": matrix.T}
     torch.save(views, out / "zip.bin")
     torch.save(views, out / "legacy.bin", _use_new_zipfile_serialization=False)
-
-
-def train_pieces(path: Path, text: list[str]) -> None:
-    """Train a vocabulary without normalisation, whose table alone would take 240 kB."""
-    if path.exists():
-        return
-    with path.open("wb") as file:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(text),
-            model_writer=file,
-            vocab_size=72,
-            bos_id=-1,
-            pad_id=-1,
-            eos_id=0,
-            unk_id=1,
-            normalization_rule_name="identity",
-            num_threads=1,
-            minloglevel=2,
-        )
 
 
 def pieces_of(path: Path) -> list[str]:
@@ -195,7 +173,17 @@ def make(folder: Path, name: str, row: Row, sentences: list[tuple[str, str]]) ->
     randomise(model, row, pad, generator)
     train(model, tokenizer, texts, row, generator)
     model.save_pretrained(out)
-    generation(row, target).save_pretrained(out)
+    search = GenerationConfig(
+        num_beams=4,
+        max_length=512,
+        bad_words_ids=[[target["<pad>"]]],
+        forced_eos_token_id=row.eos,
+        eos_token_id=row.eos,
+        pad_token_id=target["<pad>"],
+        decoder_start_token_id=target["<pad>"],
+        renormalize_logits=True,
+    )
+    search.save_pretrained(out)
     settings = {
         "separate_vocabs": row.separate,
         "source_lang": "en",
@@ -210,21 +198,6 @@ def make(folder: Path, name: str, row: Row, sentences: list[tuple[str, str]]) ->
     ):
         assert torch.equal(tensor, saved)
     answer(out, reloaded, tokenizer, texts[1::5], row, target)
-
-
-def generation(row: Row, target: dict[str, int]) -> GenerationConfig:
-    """Return the search settings of an OPUS-MT checkpoint."""
-    pad = target["<pad>"]
-    return GenerationConfig(
-        num_beams=4,
-        max_length=512,
-        bad_words_ids=[[pad]],
-        forced_eos_token_id=row.eos,
-        eos_token_id=row.eos,
-        pad_token_id=pad,
-        decoder_start_token_id=pad,
-        renormalize_logits=True,
-    )
 
 
 def randomise(model: MarianMTModel, row: Row, pad: int, generator: torch.Generator) -> None:

@@ -14,10 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-import sentencepiece
+from fixture_texts import MARIAN_IDS, short_pairs, train_pieces
 from pymarian import Trainer, Translator
-
-from tfformer.data import phrasebook
 
 SENTENCES = 24
 BEAM_SIZE = 4
@@ -25,11 +23,7 @@ BEAM_SIZE = 4
 
 def main(folder: Path) -> None:
     """Write model.npz, joint.spm, decoder.yml and expected.json."""
-    pairs = [
-        (pair.source.lower(), pair.target.lower())
-        for pair in phrasebook.pairs("train")
-        if len(pair.source) < 22 and len(pair.target) < 26
-    ]
+    pairs = short_pairs()
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         train(folder, Path(name), pairs[:4000])
@@ -52,19 +46,8 @@ def train(folder: Path, texts: Path, pairs: list[tuple[str, str]]) -> None:
     files = [texts / "train.en", texts / "train.de"]
     for number, file in enumerate(files):
         file.write_text("".join(f"{pair[number]}\n" for pair in pairs), encoding="utf-8")
-    with (folder / "joint.spm").open("wb") as file:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=(text for pair in pairs for text in pair),
-            model_writer=file,
-            vocab_size=96,
-            bos_id=-1,
-            pad_id=-1,
-            eos_id=0,
-            unk_id=1,
-            normalization_rule_name="identity",
-            num_threads=1,
-            minloglevel=2,
-        )
+    text = [side for pair in pairs for side in pair]
+    train_pieces(folder / "joint.spm", text, 96, **MARIAN_IDS)
     Trainer(
         model=f"{texts}/model.npz",
         type="transformer",

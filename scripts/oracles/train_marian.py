@@ -9,7 +9,7 @@ take a few minutes on one thread.
 import sys
 from pathlib import Path
 
-import sentencepiece
+from fixture_texts import MARIAN_IDS, train_pieces
 from pymarian import Trainer
 
 PRE = {
@@ -35,8 +35,12 @@ def main(name: str, folder: Path, texts: list[str], updates: str) -> None:
     out.mkdir(parents=True, exist_ok=True)
     shape = SHAPES[name]
     names = ["joint", "joint"] if "tied_embeddings_all" in shape else ["source", "target"]
-    for text, file in zip(texts, names, strict=True):
-        train_pieces(out / f"{file}.spm", texts if file == "joint" else [text])
+    lines = [Path(text).read_text(encoding="utf-8").splitlines() for text in texts]
+    if names[0] == "joint":
+        lines = [lines[0] + lines[1]] * 2
+    for file, learned in zip(names, lines, strict=True):
+        pieces = out / f"{file}.spm"
+        train_pieces(pieces, learned, 4000, normalization_rule_name="nmt_nfkc", **MARIAN_IDS)
     Trainer(
         **{
             "model": f"{out}/model.npz",
@@ -73,22 +77,6 @@ def main(name: str, folder: Path, texts: list[str], updates: str) -> None:
         }
         | shape
     ).train()
-
-
-def train_pieces(path: Path, texts: list[str]) -> None:
-    """Train a vocabulary with Marian's special ids."""
-    sentencepiece.SentencePieceTrainer.train(
-        input=",".join(texts),
-        model_prefix=str(path.with_suffix("")),
-        vocab_size=4000,
-        bos_id=-1,
-        pad_id=-1,
-        eos_id=0,
-        unk_id=1,
-        num_threads=1,
-        minloglevel=2,
-    )
-    path.with_suffix(".model").rename(path)
 
 
 if __name__ == "__main__":

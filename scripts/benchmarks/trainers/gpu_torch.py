@@ -1,4 +1,7 @@
-"""Measure a training step of torch.nn.Transformer, with the arguments of gpu_tfformer.py."""
+"""Measure a training step of torch.nn.Transformer, with the arguments of gpu_tfformer.py.
+
+Instead of a preset, it gets the shape as JSON.
+"""
 
 import json
 import sys
@@ -10,23 +13,17 @@ import torch  # noqa: E402
 from torch import nn  # noqa: E402
 from torch_trainer import Translation  # noqa: E402
 
-SHAPES = {  # tfformer.config.PRESETS, which this process cannot import
-    "tiny": (4, 128, 4, 256),
-    "base": (6, 512, 8, 2048),
-    "big": (6, 1024, 16, 4096),
-}
 ROUNDS = 3
 
 
 def main() -> None:
     """Train, and print the figures as a line of JSON."""
-    preset, dtype, way = sys.argv[1:4]
+    shape, dtype, way = sys.argv[1:4]
     rows, vocab_size, length, steps = map(int, sys.argv[4:])
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(1)
     torch.backends.cuda.matmul.allow_tf32 = True
-    num_layers, d_model, num_heads, d_ff = SHAPES[preset]
-    model = Translation(vocab_size, num_layers, d_model, num_heads, d_ff, dropout=0.1)
+    model = Translation(vocab_size, **json.loads(shape) | {"dropout": 0.1})
     model = model.to(device).train()
     optimizer = torch.optim.Adam(model.parameters(), 1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
     measure = nn.CrossEntropyLoss(ignore_index=0, label_smoothing=0.1)
