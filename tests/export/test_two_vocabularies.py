@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from support.marian_checkpoints import checkpoint
-from support.untrained_models import SHAPE, scrambled
+from support.numpy_layers import randomized
+from support.untrained_models import SHAPE
 
 from tfformer.checkpoints.import_model import import_model
 from tfformer.data.sources import read_pairs
@@ -36,7 +37,7 @@ def trained_on(pairs, **settings) -> Tokenizers:
 
 
 def translator_of(tokenizers: Tokenizers) -> Translator:
-    model = scrambled(Transformer(450, 420, **SHAPE))
+    model = randomized(Transformer(450, 420, **SHAPE))
     return Translator(model, tokenizers.source, tokenizers.target, beam_size=3, max_length=40)
 
 

@@ -28,13 +28,19 @@ def log_softmax(logits):
     return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
 
 
-def target_log_probs(translator, source: str, target: str) -> np.ndarray:
-    """Return log p of each target token and the end token, by the whole target at once."""
+def pair_log_probs(translator, source: str, target: str) -> tuple[np.ndarray, list[int]]:
+    """Return log p (T, V) by the whole target at once, and the T target ids with the end token."""
     tokenizers, limit = translator.tokenizers, translator.max_length - 1
     source_ids = [*tokenizers.source.encode([source])[0][:limit], END_ID]
     target_ids = [*tokenizers.target.encode([target])[0][:limit], END_ID]
     inputs = {"source": np.array([source_ids]), "target": np.array([[START_ID, *target_ids[:-1]]])}
-    return log_softmax(translator.model(inputs)[0])[range(len(target_ids)), target_ids]
+    return log_softmax(translator.model(inputs)[0]), target_ids
+
+
+def target_log_probs(translator, source: str, target: str) -> np.ndarray:
+    """Return log p of each target token and the end token."""
+    log_probs, target_ids = pair_log_probs(translator, source, target)
+    return log_probs[range(len(target_ids)), target_ids]
 
 
 def smoothed_cross_entropy(logits, labels, smoothing):

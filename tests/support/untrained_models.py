@@ -1,6 +1,6 @@
 """Small untrained models, whose choices are therefore close."""
 
-import numpy as np
+from support.numpy_layers import randomized
 
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.inference.generator import Generator
@@ -12,19 +12,12 @@ SHAPE = {"num_layers": 1, "d_model": 16, "num_heads": 2, "d_ff": 24, "dropout": 
 VOCAB_SIZE = 13
 
 
-def scrambled(model, seed=5):
-    """Return the model with weights far from their initial values."""
-    rng = np.random.default_rng(seed)
-    model.set_weights([rng.normal(w, scale=0.5) for w in model.get_weights()])
-    return model
-
-
 def untrained_transformer(**settings) -> Transformer:
-    return scrambled(Transformer(VOCAB_SIZE, VOCAB_SIZE, **SHAPE, **settings))
+    return randomized(Transformer(VOCAB_SIZE, VOCAB_SIZE, **SHAPE, **settings))
 
 
 def untrained_language_model(**settings) -> LanguageModel:
-    return scrambled(LanguageModel(VOCAB_SIZE, **SHAPE, **settings))
+    return randomized(LanguageModel(VOCAB_SIZE, **SHAPE, **settings))
 
 
 def letters_tokenizer() -> Tokenizer:
