@@ -177,7 +177,7 @@ def test_a_model_without_a_list_of_pieces_is_an_ordinary_tokenizer(tmp_path):
         (listed(rewrites=[["a"]]), "is not a list of pieces"),
         (listed(pieces=["a"]), "must begin with four special pieces"),
         (listed(pieces=["a", "b", "c", "d", "a"]), "must not repeat a piece"),
-        (listed(prefix="e"), "has no piece 'e' to begin with"),
+        (listed(prefix="e"), "lacks the piece 'e'"),
         (listed(rewrites=[["(", ""]]), "'\\(' is not a regular expression"),
     ],
 )

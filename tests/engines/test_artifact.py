@@ -24,7 +24,7 @@ def export(folder, **values):
 @pytest.mark.parametrize(
     ("values", "beam_size", "message"),
     [
-        ({"format": "web"}, None, "is an export of format web, which has no engine"),
+        ({"format": "web"}, None, "has the export format web, which tfformer cannot run; export"),
         ({"decoding": {"max_length": 40}}, None, "is an export of a language model"),
         ({"signatures": {"encode": {}}}, None, "does not accept text; export .* without --no-text"),
         ({}, 7, "only --beam-size 1 and 4; omit --beam-size 7, or export"),

@@ -155,7 +155,7 @@ def test_artifacts_of_bart_take_ids(tmp_path):
 @pytest.mark.parametrize("name", ["T5GemmaSeq2SeqLM", "T5Gemma2Seq2SeqLM", "EdRecSeq2SeqLM"])
 def test_a_model_with_another_interface_is_refused_by_name(name):
     task = getattr(keras_hub.models, name)
-    with pytest.raises(ValueError, match=rf"{name}\.call_\w+ takes different arguments from"):
+    with pytest.raises(ValueError, match=rf"{name}\.call_\w+ is missing or takes different"):
         tfformer.from_keras_hub(object.__new__(task))
 
 
@@ -181,7 +181,7 @@ def test_a_translator_of_keras_hub_is_no_run_and_no_checkpoint(pair, tmp_path):
 def test_a_damaged_byte_pair_vocabulary_is_refused_by_its_path(tmp_path):
     path = tmp_path / "tokenizer.model"
     path.write_text('{"model"')
-    with pytest.raises(ValueError, match=r"tokenizer\.model: not a vocabulary of `tokenizers`"):
+    with pytest.raises(ValueError, match=r"tokenizer\.model: not a vocabulary of the library"):
         load_tokenizer(path)
 
 

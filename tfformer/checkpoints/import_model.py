@@ -37,17 +37,19 @@ def import_model(
             in Marian's own format; or the name of such a model on the Hugging Face hub, such as
             "Helsinki-NLP/opus-mt-en-de", which is downloaded.
         run_dir: The new run's folder; must be missing or empty.
-        positions: The table of positions and the search: "marian" as in marian-decoder, "hf" as in
-            Transformers and CTranslate2, "auto" as in the toolkit of the format. A pre-norm Marian
-            model is computed as it was trained, or with "marian" as marian-decoder computes it.
+        positions: The toolkit whose position table and search are used: "marian" for
+            marian-decoder, "hf" for Transformers and CTranslate2, "auto" for the toolkit of the
+            checkpoint's format. A pre-norm Marian model is computed as in training, except with
+            "marian", which computes it as marian-decoder does.
         normalize: "opus-mt" normalises punctuation and spaces before SentencePiece as OPUS-MT does;
             "none" does not, as in Transformers.
         source_language: The default source language of a multilingual model (M2M100, NLLB), such as
             "en" or "eng_Latn".
         target_language: The default target language.
         revision: The branch, tag or commit of a model on the hub; None for `main`.
-        trim: The path of a text in both languages; only the pieces that occur in it are kept.
-            Sentences are translated as before if all pieces of source and translation are kept.
+        trim: The path of a text in both languages; only the pieces that it needs are kept. If all
+            pieces of a sentence and its translation are kept, greedy search translates the sentence
+            as before.
 
     Returns:
         The run directory, for `Translator.load` and everything else that reads a run.
@@ -78,7 +80,8 @@ def checkpoint_at(
 ) -> Iterator[Checkpoint]:
     """Yield a checkpoint, read and checked except for the values in its tensors.
 
-    A zip is unpacked beside the run while the block runs. Errors are those of `import_model`.
+    A zip is unpacked into a temporary folder beside the run, which is deleted when the block ends.
+    Errors are as in `import_model`.
     """
     choices.check()
     _check_run_dir(Path(run_dir))
@@ -105,7 +108,7 @@ def _check_run_dir(run_dir: Path) -> None:
 
 
 def _folder_or_zip(model: str | Path, revision: str | None) -> Path:
-    """Return the folder or zip of a model; download it if the name is of a model on the hub."""
+    """Return the folder or zip of a model; download the model if this is its name on the hub."""
     if is_hub_name(model):
         return fetch_model(str(model), revision)
     if revision is not None:

@@ -33,7 +33,7 @@ class Slot(NamedTuple):
 class TokenTable(NamedTuple):
     """One tensor with a row for each token.
 
-    It is an embedding, or the output's "matrix" or "bias".
+    It is the source embedding, the target embedding, the output matrix or the output bias.
     """
 
     name: str  # "source", "target" or "output"
@@ -53,7 +53,7 @@ DECODER_BLOCKS = {  # the kind of decoder -> its blocks
     "attention": ("self_attention", "cross_attention", "feed_forward"),
     "ssru": ("recurrence", "cross_attention", "feed_forward"),
 }
-PROJECTIONS = {  # of a block; all have a kernel, and all but the candidate have a bias
+PROJECTIONS = {  # block -> projections; all have a kernel, and all but the candidate have a bias
     "self_attention": ("query", "key", "value", "output"),
     "recurrence": ("candidate", "forget"),
     "cross_attention": ("query", "key", "value", "output"),
@@ -67,7 +67,7 @@ WeightName = Slot | TokenTable
 
 
 def weight_path(weight: WeightName) -> str:
-    """Return a weight's name in this package's files, such as "decoder/0/final/norm/scale"."""
+    """Return a weight's name in tfformer's files, such as "decoder/0/feed_forward/norm/scale"."""
     return "/".join(map(str, weight))
 
 

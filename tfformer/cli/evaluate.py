@@ -137,7 +137,7 @@ def _evaluate_language_model(run: Run, source: str) -> dict[str, Any]:
 def compare(a: str, b: str, source: str, references: tuple[str, ...], output: str | None) -> None:
     """Test whether A or B translates better, and show where they differ most.
 
-    A and B are runs, exports, or text files of translations, line by line. BLEU and chrF, the
+    A and B are runs, exports, or text files with one translation per line. BLEU and chrF, the
     paired bootstrap and approximate randomisation are sacreBLEU's, with its seed (SACREBLEU_SEED).
     Sentences are ordered by the difference in chrF.
     """

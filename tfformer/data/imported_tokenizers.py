@@ -59,8 +59,9 @@ class PieceTokenizer(Tokenizer):
     sentence, it becomes the unknown id.
 
     If two segmentations by a unigram model have equal scores (`p pp` and `pp p` for "ppp"), the
-    graph and `encode` may choose different ones: only TF Text's older operation, with SentencePiece
-    0.1.96, returns pieces as text. This affected 505 of 3,050 sentences with stretched words.
+    graph and `encode` may choose different ones. The graph needs the pieces as text, which only TF
+    Text's older operation returns, and its SentencePiece 0.1.96 breaks ties differently. The
+    results differed for 505 of 3,050 sentences with stretched words.
 
     Args:
         model: The bytes of a SentencePiece model; its special ids do not matter.
@@ -96,7 +97,9 @@ class PieceTokenizer(Tokenizer):
             )
         for piece in (*languages, prefix):
             if piece is not None and piece not in self._ids:
-                raise ValueError(f"the vocabulary has no piece {piece[:40]!r} to begin with")
+                raise ValueError(
+                    f"the vocabulary lacks the piece {piece[:40]!r}, which is to begin sentences"
+                )
         self._prefix = prefix
         self.prefix_id = None if prefix is None else self._ids[prefix]
         self.language = None if prefix is None else prefix.strip("_")
@@ -187,7 +190,7 @@ class PieceTokenizer(Tokenizer):
         return ids
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
-        """Return the texts of B rows of ids, up to each first end token; special ids have none."""
+        """Return the texts of B rows of ids, up to each row's end token, without special ids."""
         return [self._text(row) for row in ids]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
@@ -284,7 +287,7 @@ class PieceTokenizer(Tokenizer):
 
 
 class BytePairTokenizer(Tokenizer):
-    """A tokenizer of the library `tokenizers`, such as that of an imported BART.
+    """A tokenizer of the library `tokenizers`, such as an imported BART's.
 
     It splits text only in Python, because TensorFlow has no operation for its rules.
 
@@ -306,7 +309,9 @@ class BytePairTokenizer(Tokenizer):
         try:
             self._tokenizer = tokenizers.Tokenizer.from_str(model.decode())
         except Exception as error:  # the library raises no class of its own
-            raise ValueError(f"not a vocabulary of `tokenizers` ({error}); copy it again") from None
+            raise ValueError(
+                f"not a vocabulary of the library `tokenizers` ({error}); copy the original again"
+            ) from None
         self._tokenizer.encode_special_tokens = True  # "</s>" in a text is text
         begin = self._tokenizer.encode("").ids
         self.prefix_id = begin[0] if begin else None
@@ -334,7 +339,7 @@ class BytePairTokenizer(Tokenizer):
         return [str(self._tokenizer.id_to_token(i)) for i in checked_ids(ids, self.vocab_size)]
 
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Raise ValueError: TensorFlow has no such operation."""
+        """Raise ValueError: TensorFlow has no operation for the vocabulary's rules."""
         raise ValueError(
             "a byte-pair vocabulary cannot split text in a TensorFlow graph; leave out the text "
             "signatures (with_text=False) and tokenize outside the model"
@@ -342,7 +347,7 @@ class BytePairTokenizer(Tokenizer):
 
 
 def language_piece(language: str, known: Sequence[str]) -> str:
-    """Return the piece that names a language, given as the piece or without underscores.
+    """Return the piece of a language; `language` is the piece or its name without underscores.
 
     Example:
         >>> language_piece("fr", ["__en__", "__fr__"]), language_piece("fra_Latn", ["fra_Latn"])
@@ -357,7 +362,7 @@ def language_piece(language: str, known: Sequence[str]) -> str:
 
 
 def names_of(languages: Sequence[str]) -> str:
-    """Return the names of language pieces for a message, only the first if there are many."""
+    """Return the names of language pieces for a message; after `MAX_KNOWN` names, "..."."""
     names = [piece.strip("_") for piece in languages]
     more = [] if len(names) <= MAX_KNOWN else ["..."]
     return ", ".join([*names[:MAX_KNOWN], *more])

@@ -51,7 +51,7 @@ class Artifact(NamedTuple):
     """A run or an export, and everything that decides its translations."""
 
     format: str  # one of `RUNTIMES`
-    path: str  # A run directory, which may be an address, or the folder of one exported version
+    path: str  # a run directory, which may be remote, or the folder of one exported version
     beam_size: int  # number of beams; 1 is greedy search
     digest: str  # SHA-256 of its settings, vocabularies and weights
 
@@ -80,8 +80,8 @@ def open_engine(path: str | Path, threads: int | None = None) -> Engine:
 
     Args:
         path: A run directory, an exported version, or a folder of versions, whose newest is opened.
-        threads: Processors for CTranslate2, by default all, and for LiteRT, by default at most 4.
-            TensorFlow follows `TF_NUM_INTRAOP_THREADS`.
+        threads: Number of threads. By default, CTranslate2 uses all CPU cores and LiteRT at most 4.
+            TensorFlow ignores it and follows `TF_NUM_INTRAOP_THREADS`.
 
     Raises:
         ValueError: There is no artifact at `path`, a file is damaged, or the runtime is not
@@ -91,10 +91,10 @@ def open_engine(path: str | Path, threads: int | None = None) -> Engine:
 
 
 def find_artifact(path: str | Path, beam_size: int | None = None) -> Artifact:
-    """Find a translation model at a path of `open_engine`, without loading it.
+    """Find a translation model without loading it; `path` is as in `open_engine`.
 
-    Its digest tells whether it is the same later on. ValueError: there is no artifact at `path`, it
-    does not translate text, or it has no search with `beam_size` beams.
+    Comparing its digest later shows whether it has changed. ValueError: there is no artifact at
+    `path`, it does not translate text, or it has no search with `beam_size` beams.
     """
     format, folder = _located(path)
     if format == "keras":
@@ -124,7 +124,7 @@ def open_export(folder: Path) -> tuple[dict[str, Any], Tokenizers]:
 
 
 def exported_tokenizers(folder: Path, manifest: Mapping[str, Any]) -> Tokenizers | None:
-    """Return the tokenizers of an export that `check_files` has checked; None without any."""
+    """Return the tokenizers of an export that `check_files` has checked; None if it has none."""
     names = sorted(manifest.get("tokenizers") or ())  # source before target, or one for both
     if not names:
         return None
@@ -147,8 +147,8 @@ def _located(path: str | Path) -> tuple[str, str]:
         format = str(read_manifest(version).get("format"))
         if format not in RUNTIMES:
             raise ValueError(
-                f"{version} is an export of format {format}, which has no engine here; export for "
-                f"{', '.join(name for name in RUNTIMES if name != 'keras')}"
+                f"{version} has the export format {format}, which tfformer cannot run; export the "
+                f"run as one of {', '.join(name for name in RUNTIMES if name != 'keras')}"
             )
         return format, str(version.absolute())
     if (folder.path / SAVED_MODEL).is_file():

@@ -20,7 +20,7 @@ from tfformer.runtime.extras import install_line
 from tfformer.runtime.progress_lines import Steps
 from tfformer.special_ids import START_ID
 
-NO_LIMIT = 10**6  # target tokens, for any source length: only `max_length` is a limit
+NO_LIMIT = 10**6  # extra target tokens, so many that only `max_length` limits a translation
 INTERFACE = {  # the methods that a search calls, with their arguments
     "call_encoder": {"token_ids", "padding_mask"},
     "call_decoder_with_cache": {
@@ -53,8 +53,8 @@ class KerasHubTranslator(Translator):
     def export(self, folder: str | Path, format: str = "saved_model", **options: Any) -> Path:
         """Export like `Translator.export`, to the format "saved_model" or "litert".
 
-        A SavedModel of a byte-pair vocabulary requires `with_text=False`, because the vocabulary
-        splits text only in Python.
+        With a byte-pair vocabulary, a SavedModel requires `with_text=False`, because the tokenizer
+        works only in Python.
         """
         check_options(format, options)
         if format not in ("saved_model", "litert"):
@@ -98,7 +98,7 @@ def from_keras_hub(
     Args:
         seq2seq_lm: A `keras_hub.models.Seq2SeqLM` with a preprocessor, of the T5 or BART family or
             of another family with the same interface. Its weights are copied.
-        beam_size: As in `Translator`; with 1, the search is keras-hub's greedy generation.
+        beam_size: As in `Translator`; with 1, translations equal keras-hub's greedy sampler's.
         length_penalty: As in `Translator`.
         max_length: Maximum number of tokens of a source or a translation, including the end token.
         instruction: Text to put before each source, such as "translate English to German: " for T5.
@@ -166,12 +166,12 @@ def _check_interface(seq2seq_lm: Any, name: str) -> None:
         parameters = set(inspect.signature(function).parameters) if function else set()
         if parameters != arguments:
             raise ValueError(
-                f"{name}.{method} takes different arguments from those of T5 and BART, so a search "
-                "cannot call it"
+                f"{name}.{method} is missing or takes different arguments from those of T5 and "
+                "BART, so a search cannot call it"
             )
     if seq2seq_lm.preprocessor is None:
         raise ValueError(
-            f"{name} has no preprocessor; pass one, because its tokenizer splits the text"
+            f"{name} has no preprocessor, whose tokenizer splits the text; create {name} with one"
         )
 
 

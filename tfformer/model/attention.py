@@ -81,7 +81,7 @@ class MultiHeadAttention(SequenceLayer):
         Args:
             query: Vectors (B, T, D).
             memory: Vectors (B, S, D). A Keras mask that is attached to them is applied too.
-            attention_mask: Boolean (B, S), (B, T, S) or broadcasting over (B, H, T, S), True = may
+            attention_mask: Boolean (B, S), (B, T, S) or broadcastable to (B, H, T, S), True = may
                 be attended to. A mask with two axes is read as (B, S); to pass a mask (T, S), use
                 `mask[None]`.
             return_weights: Whether to return the attention weights too.
@@ -107,7 +107,7 @@ class MultiHeadAttention(SequenceLayer):
         Args:
             query: Vectors (B, T, D).
             keys_values: Keys and values, each (B, H, S, D // H).
-            mask: Boolean, broadcasting over (B, H, T, S), True = may be attended to.
+            mask: Boolean, broadcastable to (B, H, T, S), True = may be attended to.
 
         Returns:
             Vectors (B, T, D) and weights (B, H, T, S). The weight of a masked key is 0. If all keys

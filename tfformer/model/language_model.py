@@ -190,7 +190,7 @@ class LanguageModel(TokenModel):
         """Read T new positions: one in a step of a search, several for a prefix.
 
         Args:
-            ids: Token ids (R, T) at position, position + 1, ...
+            ids: Token ids (R, T) at positions `position`, `position + 1`, ...
             position: The first of these positions, from 0 on.
             cache: Keys and values of the earlier positions, see `stack.empty_cache`. A cache that
                 is too short is enlarged, unless it has a static shape inside a graph.

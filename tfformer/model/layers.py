@@ -1,4 +1,4 @@
-"""The layers of encoder and decoder (Vaswani et al. 2017, figure 1).
+"""The layers of the encoder and the decoder (Vaswani et al. 2017, figure 1).
 
 In training, a layer's `call` processes all positions at once; a search calls `step`, which finds
 the keys and values of earlier positions in a cache (`cache.py`).
@@ -56,7 +56,7 @@ class Residual(SequenceLayer):
         **options: Keyword arguments of any Keras layer, see `LayerOptions`.
 
     Raises:
-        ValueError: `norm` is unknown, or `dropout` is outside its range.
+        ValueError: An argument is invalid; the message names it and its valid values.
 
     Example:
         >>> residual = Residual(d_model=2, norm="pre")
@@ -279,7 +279,7 @@ class EncoderLayer(_TransformerLayer):
         """Transform T new positions of a sequence, given the cache of earlier ones.
 
         Args:
-            x: Vectors (R, T, D) at position, position + 1, ...
+            x: Vectors (R, T, D) at positions `position`, `position + 1`, ...
             mask: Boolean, broadcastable to (R, H, T, L).
             cache: Keys and values, each (R, H, L, D // H). Without it the positions attend only to
                 each other, and L is T.
@@ -361,9 +361,9 @@ class DecoderLayer(_TransformerLayer):
             x: Vectors (B, T, D) of the target.
             memory: Vectors (B, S, D) of the source. A Keras mask attached to them or to `x` is
                 applied too.
-            attention_mask: Boolean (B, T), (B, T, T) or broadcasting over (B, H, T, T), True = may
+            attention_mask: Boolean (B, T), (B, T, T) or broadcastable to (B, H, T, T), True = may
                 be attended to. Rank 2 is (B, T); for a mask (T, T) pass `mask[None]`.
-            memory_mask: Boolean (B, S), (B, T, S) or broadcasting over (B, H, T, S), True = may be
+            memory_mask: Boolean (B, S), (B, T, S) or broadcastable to (B, H, T, S), True = may be
                 attended to.
             mask: The mask that Keras passes by this name, combined with `attention_mask`.
             training: Whether to apply dropout.
@@ -394,7 +394,7 @@ class DecoderLayer(_TransformerLayer):
         """Transform T new positions of a target, given the cache of earlier ones.
 
         Args:
-            x: Vectors (R, T, D) at position, position + 1, ...
+            x: Vectors (R, T, D) at positions `position`, `position + 1`, ...
             mask: Boolean, broadcastable to (R, H, T, L).
             cache: Keys and values, each (R, H, L, D // H). Without it the positions attend only to
                 each other, and L is T.

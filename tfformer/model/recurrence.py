@@ -64,7 +64,7 @@ class SimpleRecurrentUnit(SequenceLayer):
 
         Args:
             x: Vectors (B, T, D). A mask that Keras has attached to them is also applied.
-            attention_mask: Boolean (B, T), (B, T, T) or broadcasting over (B, H, T, T), True = may
+            attention_mask: Boolean (B, T), (B, T, T) or broadcastable to (B, H, T, T), True = may
                 be read. A position that may not read itself leaves the state unchanged. A position
                 that may not read an earlier position starts from a state of zeros, as does the
                 first position of each sentence in a packed row.
@@ -83,7 +83,7 @@ class SimpleRecurrentUnit(SequenceLayer):
 
         Args:
             x: Vectors (R, T, D).
-            mask: Boolean, broadcasting over (R, H, T, T), see `call`; the same in all heads.
+            mask: Boolean, broadcastable to (R, H, T, T), see `call`; the same in all heads.
             state: The state (R, 1, D) float32 before the first position; by default zeros.
 
         Returns:

@@ -145,7 +145,7 @@ class _Stack(SequenceLayer):
         decoder, to the memory.
 
         Args:
-            embeddings: Vectors (R, T, D) at position, position + 1, ...
+            embeddings: Vectors (R, T, D) at positions `position`, `position + 1`, ...
             position: The first of these positions.
             cache: Keys and values of each layer, each (R, H, L, D // H). Inside a graph it must
                 have capacity for these positions; in eager mode it grows.
@@ -276,7 +276,7 @@ class Encoder(_Stack):
 
         Args:
             embeddings: Vectors (B, S, D). A mask that Keras carries along with them is applied too.
-            attention_mask: Boolean (B, S), (B, S, S) or broadcasting over (B, H, S, S), True = may
+            attention_mask: Boolean (B, S), (B, S, S) or broadcastable to (B, H, S, S), True = may
                 be attended to. Rank 2 is (B, S); for a mask (S, S) pass `mask[None]`.
             mask: The mask that Keras passes by this name, combined with `attention_mask`.
             training: Whether to apply dropout.
@@ -356,7 +356,7 @@ class Decoder(_Stack):
                 `embeddings` is applied too.
             attention_mask: Boolean (B, T), (B, T, T) or broadcastable to (B, H, T, T), True = may
                 be attended to. Rank 2 is (B, T); for a mask (T, T) pass `mask[None]`.
-            memory_mask: Boolean (B, S), (B, T, S) or broadcasting over (B, H, T, S), True = may be
+            memory_mask: Boolean (B, S), (B, T, S) or broadcastable to (B, H, T, S), True = may be
                 attended to.
             mask: The mask that Keras passes by this name, combined with `attention_mask`.
             training: Whether to apply dropout.

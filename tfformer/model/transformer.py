@@ -338,7 +338,7 @@ class Transformer(TokenModel):
         """Decode T new positions: one in a step of a search, several for a prefix.
 
         Args:
-            ids: Target ids (R, T) int32 at position, position + 1, ...
+            ids: Target ids (R, T) int32 at positions `position`, `position + 1`, ...
             position: The first of these positions, from 0 on.
             cache: Keys and values of the earlier positions, see `decoder.empty_cache`. A cache that
                 is too short is enlarged, unless it has a static shape inside a graph.

@@ -1,9 +1,10 @@
 r"""Find the words that no translation changes: addresses, file names, identifiers, emoji.
 
-Quantities, dates, times and prices are not protected: languages write them differently.
+Quantities, dates, times and prices are not protected, because languages write them differently; ISO
+timestamps such as 2024-01-01T00:00Z are protected.
 
-A character of a script without spaces (`UNSPACED`) ends a protected word: 请发到a@b.org吧 contains
-the protected word a@b.org.
+In most rules, a Chinese, Japanese, Korean, Tibetan or South-East Asian character (`UNSPACED`) ends
+a protected word: 请发到a@b.org吧 contains the protected word a@b.org.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from typing import NamedTuple
 
 from tfformer.special_ids import PLACEHOLDER as SYMBOL
 
-# Scripts without spaces between words: those of South-East Asia, Tibetan, Chinese, Japanese.
+# Scripts without spaces between words: South-East Asian, Tibetan, Chinese, Japanese.
 NO_SPACES = (
     "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u312f\u31f0-\u31ff\u3400-\u4dbf"
     "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
-UNSPACED = NO_SPACES + "\u1100-\u11ff\u3130-\u318f\uac00-\ud7af"  # and Korean, for its particles
+# The same and Korean, which attaches particles to a word without a space.
+UNSPACED = NO_SPACES + "\u1100-\u11ff\u3130-\u318f\uac00-\ud7af"
 STOPS = "\u3000-\u303f\uff01-\uff0f\uff1a-\uff1f"  # Chinese and Japanese punctuation
 LETTER = rf"[^\W{UNSPACED}]"  # a letter, a digit or _ of a script with spaces
 NAME = rf"[^\W{UNSPACED}]|-"
@@ -28,10 +30,12 @@ BEGIN = rf"(?<!{LETTER})"
 END = rf"(?!{LETTER})"
 
 GROUP = r"\([^\s<>\"'()]*\)|\[[^\s<>\"'\[\]]*\]"  # brackets, as at the end of a URL
-# Ends with a letter or a group: a full stop after it or a bracket around it is not part of it.
+# The rest of a URL. It ends with a letter, a group or one of / = & # -, so it excludes a full stop
+# after the URL and a bracket around it. At its end, UNSPACED characters belong to it if they follow
+# a slash and precede a space, a slash or the end of the text: https://zh.wikipedia.org/wiki/北京.
 TAIL = (
     rf"(?:(?>{GROUP}|[^\s<>\"'{STOPS}{UNSPACED}])*(?:{GROUP}|(?={LETTER}|[/=&#-])[^{UNSPACED}])"
-    rf"(?:(?<=/)[{UNSPACED}]+(?=[\s/]|\Z))?)"  # https://zh.wikipedia.org/wiki/北京, before a space
+    rf"(?:(?<=/)[{UNSPACED}]+(?=[\s/]|\Z))?)"
 )
 QUOTES = "–—…“”„‘’«»"  # never part of an address without a scheme
 NEAR = rf"[^\s<>\"'{STOPS}{UNSPACED}{QUOTES}]"
@@ -59,7 +63,7 @@ class Rule(NamedTuple):
 
 
 SIGNS = (  # words that do not begin with a letter
-    Rule("placeholder of a model", SYMBOL.pattern, ["⟦1⟧", "⟦12⟧"]),
+    Rule("model placeholder", SYMBOL.pattern, ["⟦1⟧", "⟦12⟧"]),
     Rule(
         "emoji",
         rf"(?:(?:[\d#*]\ufe0f?\u20e3|[^\s\w]\ufe0f|[{PICTURES}]|(?<!\w)\u2122)"
@@ -74,7 +78,7 @@ SIGNS = (  # words that do not begin with a letter
         ["{{x}}", "{{ x|y }}", "{{{x}}}", "{% if x %}", "<%= user.name %>", "<?= x ?>"],
     ),
     Rule(
-        "choice of ICU",
+        "ICU plural or select",
         r"\{ ?[a-zA-Z\d_]{1,60}, ?(?:plural|select|selectordinal),"
         r"(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*+\})*+\}",
         ["{n, plural, one {# item} other {# of {m} items}}"],
@@ -86,7 +90,7 @@ SIGNS = (  # words that do not begin with a letter
         ["{so ist es} and { so ist es auch }"],
     ),
     Rule(
-        "printf",  # without a space, unlike "5 % of"
+        "printf",  # no space after the %: "5 % of" is ordinary text
         r"%(?:\([\w.]{1,60}\)[sdif]|(?:\d{1,3}\$)?[-+#0]{0,5}(?:\d{1,4}|\*)?(?:\.(?:\d{1,4}|\*))?"
         rf"(?:(?:hh?|ll?|[qLjzt])?[sdifuxXeEgGcopn]{END}|[@%]))"
         rf"|(?<![\w%])%(?:L?\d{{1,2}}(?![\d.,%])|[A-Z_]{{2,60}}%){END}",
@@ -106,7 +110,7 @@ SIGNS = (  # words that do not begin with a letter
         ["Tom & Jerry"],
     ),
     Rule("variable", rf"{BEGIN}\$[a-zA-Z_][a-zA-Z\d_]*", ["$HOME", "$x"], ["US$ 5 and $5"]),
-    Rule("mark of a footnote", r"\[\^[\w-]{1,60}\]", ["[^1]", "[^a-note]"]),
+    Rule("footnote mark", r"\[\^[\w-]{1,60}\]", ["[^1]", "[^a-note]"]),
     Rule(
         "hidden file",
         rf"{BEFORE_WORD}\.(?:(?:env|profile|git{LETTER}+|bash{LETTER}*|{LETTER}+rc|{LETTER}+ignore){END}"
@@ -121,7 +125,8 @@ SIGNS = (  # words that do not begin with a letter
         ["his/hers and/or/if 3/14/2026", "/home is one word"],
     ),
 )
-WORDS = (  # not after a letter
+# Words that begin with a letter, a digit or _, and do not follow one, a full stop or a hyphen.
+WORDS = (
     Rule(
         "host and page",
         rf"(?:[wW]{{3}}\.{DOTTED}+|(?<!/)(?:localhost|(?:(?:{NAME})+\.)+[a-z]{{2,24}})(?={PORT}|/))"
@@ -144,12 +149,12 @@ WORDS = (  # not after a letter
         ["So it is e.g./i.e. that, d.h. z.B. u.dgl. mehr.", "Mr./Mrs. X"],
     ),
     Rule(
-        "path on Windows",
+        "Windows path",
         rf"[A-Za-z]:(?:(?:\\{PART}(?:\.{PART})*)+|(?:{FOLDER}){{2,}})",
         [r"C:\Users\x\file.txt", "C:/a/b"],
     ),
     Rule(
-        "version or address of a computer",
+        "version or IP address",
         rf"v\d+(?:\.\d+)+(?:[-+](?:{LETTER}|\.)*{LETTER})?{END}"
         rf"|\d+\.\d+\.\d(?:-?(?:a|b|rc|alpha|beta)\d*)?(?![.,]?{LETTER})"
         rf"|\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?:/\d\d?)?{END}",
@@ -166,7 +171,7 @@ WORDS = (  # not after a letter
         ["the iPhone of McDonald on YouTube", "and_ or so"],
     ),
     Rule(
-        "code",  # of a product, a standard, a commit
+        "code",  # of a product, standard or commit; also ISO timestamps and hexadecimal numbers
         rf"\d{{4}}-\d\d-\d\dT[\d:.]*\d(?:Z|[+-]\d\d:\d\d)?{END}"
         rf"|(?=[A-Z\d-]*\d)(?=[\d-]*[A-Z])[A-Z\d]+(?:-[A-Z\d]+)+{END}"
         rf"|(?=[a-f]*\d)(?=\d*[a-f])[\da-f]{{8,64}}(?:-[\da-f]{{4,12}})*{END}"
@@ -197,7 +202,7 @@ def _any(rules: Sequence[Rule]) -> str:
 def protected_words(keep: Sequence[str] = ()) -> re.Pattern[str]:
     """Return the pattern of protected words, including the words and phrases in `keep`.
 
-    A space in a phrase matches any white space except the end of a line.
+    A space in a phrase matches one or more white-space characters other than a line feed.
 
     Example:
         >>> protected_words(("Foo Inc",)).findall("Foo Inc pays $3.50 at https://x.org/a.")
@@ -211,7 +216,7 @@ def protected_words(keep: Sequence[str] = ()) -> re.Pattern[str]:
 
 
 def _phrase(words: Sequence[str]) -> str:
-    """The pattern of a phrase that is not part of a longer word."""
+    """Return a pattern that matches the phrase, but not inside a longer word."""
     pattern = r"[^\S\n]+".join(map(re.escape, words))
     begin = "" if re.match(f"[{UNSPACED}]", words[0]) else BEGIN
     end = "" if re.match(f"[{UNSPACED}]", words[-1][-1]) else END

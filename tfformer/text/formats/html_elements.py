@@ -1,4 +1,4 @@
-"""Find the end of an HTML element, whose end tag may be omitted."""
+"""Find the end of an HTML element, even if its end tag is omitted."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _ended_by(tag: str) -> list[str]:
 
 
 ENDS = {tag: _ended_by(tag) for tag in frozenset().union(*ENDED_BY.values())}
-# Within these elements, a tag does not end an element around them.
+# Tag -> the elements inside which it cannot end an element that surrounds them.
 WALLS = {
     **dict.fromkeys(BLOCKS, frozenset(["button", "object"])),
     **dict.fromkeys(ITEMS, frozenset(["ol", "ul", "menu", "dir"])),
@@ -74,7 +74,10 @@ class OpenElement:
         return bool(self._names)
 
     def start(self, name: str, is_empty: bool = False) -> bool:
-        """Read a start tag; false if the element ends before it. An empty tag ends itself."""
+        """Read a start tag; false if the element ends before it.
+
+        If `is_empty`, as for `<br>`, the tag opens no element.
+        """
         while (depth := self._last(ENDS.get(name, ()))) > self._last(WALLS.get(name, ())):
             self._close(depth)
         if self.is_open and not is_empty:
