@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -171,13 +172,19 @@ def generator(counting_run):
 
 
 @pytest.fixture(scope="session")
-def saved_model_export(made_once, tiny_run) -> Path:
+def tensorflow_text() -> ModuleType:
+    """TensorFlow Text, whose operations tokenize in graphs. Not every TensorFlow has a release."""
+    return pytest.importorskip("tensorflow_text", reason="TensorFlow Text is not installed")
+
+
+@pytest.fixture(scope="session")
+def saved_model_export(made_once, tiny_run, tensorflow_text) -> Path:
     """The tiny run as a SavedModel, with the default options."""
     return exported(made_once, tiny_run, "saved_model")
 
 
 @pytest.fixture(scope="session")
-def language_model_export(made_once, counting_run) -> Path:
+def language_model_export(made_once, counting_run, tensorflow_text) -> Path:
     """The counting language model as a SavedModel."""
     with in_one_process():
         return exported(made_once, counting_run, "saved_model", "counting")
@@ -243,7 +250,7 @@ def exported(made_once, run: Path, format: str, name: str = "", **options) -> Pa
 
 
 @pytest.fixture(scope="session")
-def cpp_loader(made_once) -> Callable[[Path, str, list[str]], list[str]]:
+def cpp_loader(made_once, tensorflow_text) -> Callable[[Path, str, list[str]], list[str]]:
     """A function (SavedModel, signature, sentences) -> texts, by TensorFlow's C++ loader."""
     from support import cpp_loader
 

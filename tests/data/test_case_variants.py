@@ -44,6 +44,7 @@ def test_every_case_comes_back(tokenizer):
         assert tokenizer.decode(ids) == texts
 
 
+@pytest.mark.usefixtures("tensorflow_text")
 def test_the_graph_gives_the_ids_of_python(tokenizer):
     texts = [change(text) for text in SENTENCES[:100] for change in (str, title, str.upper)]
     assert tokenizer.is_cut_by_fast_operation

@@ -74,10 +74,12 @@ def test_an_unknown_code_is_refused_with_the_known_ones(tokenizer):
         tokenizer.encode([">>xxx<< a"])
 
 
+@pytest.mark.usefixtures("tensorflow_text")
 def test_the_graph_gives_the_ids_of_python(tokenizer):
     assert tokenizer.tokenize(tf.constant(TEXTS)).to_list() == tokenizer.encode(TEXTS)
 
 
+@pytest.mark.usefixtures("tensorflow_text")
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
 def test_the_graph_differs_from_python_only_between_equally_likely_cuts(model_type):
     dice = random.Random(11)
@@ -95,6 +97,7 @@ def test_the_graph_differs_from_python_only_between_equally_likely_cuts(model_ty
             assert computed == pytest.approx(expected, abs=1e-4)
 
 
+@pytest.mark.usefixtures("tensorflow_text")
 def test_the_graph_gives_the_texts_of_python(tokenizer):
     ids = tokenizer.encode(TEXTS)
     ids[0] += [3, 7, 7]  # nothing behind the end counts
@@ -126,6 +129,7 @@ REWRITES = [("[，、]", ","), ("[\x00-\x1f\u200b]", " "), ("  +", " "), ("^ | $
 WRITTEN = {"a，b": "a,b", " a\u200b\t b ": "a b", "\x01": "", "": ""}
 
 
+@pytest.mark.usefixtures("tensorflow_text")
 def test_a_text_is_rewritten_first_in_python_and_in_the_graph():
     plain = PieceTokenizer(MODEL, [*SPECIAL, *own_pieces()])
     rewriting = PieceTokenizer(MODEL, [*SPECIAL, *own_pieces()], rewrites=REWRITES)
@@ -135,6 +139,7 @@ def test_a_text_is_rewritten_first_in_python_and_in_the_graph():
     )
 
 
+@pytest.mark.usefixtures("tensorflow_text")
 def test_a_prefix_begins_each_sentence_and_has_no_text():
     plain = PieceTokenizer(MODEL, [*SPECIAL, *own_pieces(), "__de__"])
     prefixed = PieceTokenizer(MODEL, [*SPECIAL, *own_pieces(), "__de__"], prefix="__de__")

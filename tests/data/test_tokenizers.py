@@ -360,6 +360,7 @@ def test_with_bytes_every_text_comes_back_normalised(model_type):
     assert tokenizer.decode(ids) == normalised
 
 
+@pytest.mark.usefixtures("tensorflow_text")
 @pytest.mark.slow
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
 def test_the_graph_knows_symbols_and_bytes(model_type):
@@ -374,6 +375,7 @@ def test_the_graph_knows_symbols_and_bytes(model_type):
     assert [line.decode() for line in texts] == tokenizer.decode(ids)
 
 
+@pytest.mark.usefixtures("tensorflow_text")
 def test_placeholders_are_cut_by_the_fast_operation_too():
     generator = random.Random(7)
     placeholders = ["⟦1⟧", "⟦2⟧"]
@@ -391,6 +393,7 @@ def test_placeholders_are_cut_by_the_fast_operation_too():
 # In the graph
 
 
+@pytest.mark.usefixtures("tensorflow_text")
 def test_the_graph_gives_pythons_ids(tokenizer):
     generator = random.Random(7)
     alphabet = "the dog Hund  \t▁éßﬁ①Ａ漢😀\u0301\u200b\u00a0.,'<>/s\x01\u2028ÄöЖ\u1100\u1161"
@@ -401,6 +404,7 @@ def test_the_graph_gives_pythons_ids(tokenizer):
     assert ids.to_list() == tokenizer.encode(text)
 
 
+@pytest.mark.usefixtures("tensorflow_text")
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
 def test_ties_between_segmentations_end_in_the_graph_as_in_python(model_type):
     dice = random.Random(11)
@@ -421,6 +425,7 @@ def is_tied(tokenizer, sentence):
     return first == pytest.approx(second, abs=1e-4)
 
 
+@pytest.mark.usefixtures("tensorflow_text")
 @pytest.mark.parametrize(
     "normalization", ["nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity", "nmt_nfkc_plain"]
 )
@@ -431,6 +436,7 @@ def test_the_graph_normalises_as_python_does(model_type, normalization):
     assert tokenizer.tokenize(tf.constant(text)).to_list() == tokenizer.encode(text)
 
 
+@pytest.mark.usefixtures("tensorflow_text")
 def test_the_graph_gives_pythons_text(tokenizer):
     ids = tokenizer.encode(SENTENCES[:50] + ODD)
     rows = [[START_ID, *row, END_ID, *row[:3]] for row in ids] + [
@@ -445,12 +451,14 @@ def test_the_graph_gives_pythons_text(tokenizer):
     ] == expected
 
 
+@pytest.mark.usefixtures("tensorflow_text")
 def test_empty_batches_pass_through_the_graph(tokenizer):
     assert tokenizer.tokenize(tf.constant([], tf.string)).to_list() == []
     assert tokenizer.detokenize(tf.zeros([0, 3], tf.int32)).numpy().tolist() == []
     assert tokenizer.detokenize(tf.zeros([2, 0], tf.int32)).numpy().tolist() == [b"", b""]
 
 
+@pytest.mark.usefixtures("tensorflow_text")
 def test_setting_seeds_and_clearing_sessions_leaves_the_graph_alive(tokenizer):
     text = tf.constant(SENTENCES[:5])
     expected = tokenizer.tokenize(text).to_list()
