@@ -80,8 +80,8 @@ def checkpoint_at(
 ) -> Iterator[Checkpoint]:
     """Yield a checkpoint, read and checked except for the values in its tensors.
 
-    A zip is unpacked into a temporary folder beside the run, which is deleted when the block ends.
-    Errors are as in `import_model`.
+    A zip is unpacked into a temporary folder beside the run; the folder is deleted when the block
+    ends. Errors are as in `import_model`.
     """
     choices.check()
     _check_run_dir(Path(run_dir))

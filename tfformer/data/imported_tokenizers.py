@@ -98,7 +98,7 @@ class PieceTokenizer(Tokenizer):
         for piece in (*languages, prefix):
             if piece is not None and piece not in self._ids:
                 raise ValueError(
-                    f"the vocabulary lacks the piece {piece[:40]!r}, which is to begin sentences"
+                    f"the vocabulary lacks the piece {piece[:40]!r}, which sentences begin with"
                 )
         self._prefix = prefix
         self.prefix_id = None if prefix is None else self._ids[prefix]

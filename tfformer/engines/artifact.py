@@ -81,7 +81,7 @@ def open_engine(path: str | Path, threads: int | None = None) -> Engine:
     Args:
         path: A run directory, an exported version, or a folder of versions, whose newest is opened.
         threads: Number of threads. By default, CTranslate2 uses all CPU cores and LiteRT at most 4.
-            TensorFlow ignores it and follows `TF_NUM_INTRAOP_THREADS`.
+            TensorFlow ignores this and follows `TF_NUM_INTRAOP_THREADS`.
 
     Raises:
         ValueError: There is no artifact at `path`, a file is damaged, or the runtime is not

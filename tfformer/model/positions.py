@@ -97,7 +97,7 @@ class PositionalEncoding(SequenceLayer):
         position: tf.Tensor | int = 0,
         segment_positions: tf.Tensor | None = None,
     ) -> tf.Tensor:
-        """Add the encodings of position, position + 1, ... to embeddings (B, T, D).
+        """Add the encodings of `position`, `position + 1`, ... to embeddings (B, T, D).
 
         `segment_positions` (B, T), with values below T, contains the index of each token's position
         among these.
