@@ -10,7 +10,7 @@ from tfformer.text import TextTranslator
 from tfformer.text.segmentation import BLOCK, blocks
 
 SENTENCES = ("The dog sleeps.", "Mr. Smith sees <b>two</b> cats!", "Where is the station?", "Yes")
-SIZE = 600_000  # characters
+SIZE = 400_000  # characters
 MOST_HELD = 4 * BLOCK  # characters: a block, the half of another, a portion of sentences
 SPACES = (" ", "  ", "\n", "\r\n", "\n\n\t", " \n<p>", "<br>\n")
 
