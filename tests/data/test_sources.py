@@ -174,7 +174,7 @@ def tfds_folder(tmp_path_factory):
 
     `tiny_translation` declares its source language, `tiny_sides` does not.
     """
-    import tensorflow_datasets as tfds
+    tfds = pytest.importorskip("tensorflow_datasets", reason="pip install -e '.[tfds]'")
 
     class Tiny(tfds.core.GeneratorBasedBuilder):
         VERSION = tfds.core.Version("1.0.0")
