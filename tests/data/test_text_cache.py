@@ -1,6 +1,7 @@
 """Encoded text in files equals encoded text in memory; incomplete or changed files are refused."""
 
 import functools
+import hashlib
 import json
 import multiprocessing
 import os
@@ -49,6 +50,14 @@ def open_cache(corpus, tokenizer, read=None, max_length=MAX_LENGTH):
 
 def entries(corpus):
     return list((corpus / "cache").glob("*"))
+
+
+def test_a_file_may_have_the_name_of_a_kind_of_corpus(tmp_path):
+    for name in ("tfds", "phrasebook"):
+        (tmp_path / name).write_bytes(name.encode())
+        digest = hashlib.sha256(name.encode()).hexdigest()
+        (fingerprint,) = text_fingerprint(name, tmp_path, None, "train")
+        assert digest in json.dumps(fingerprint)
 
 
 def test_a_cached_text_is_that_in_memory_and_is_not_read_again(corpus, letters, letter_pairs):

@@ -31,6 +31,19 @@ def test_a_litert_export_has_the_runs_translations(engine, dynamic_litert):
             assert scores == pytest.approx(expected_scores, rel=1e-4)
 
 
+def test_a_stream_has_the_translations_of_a_text_of_several_portions(dynamic_litert):
+    """Portions contain sentences of similar length; the order is the text's."""
+    sentences = [SENTENCES[number % len(SENTENCES)] for number in range(5)]
+    with open_engine(dynamic_litert) as light:
+        sizes = []
+        search = light.n_best
+        light.chunk, light.portion = 4, 3
+        light.n_best = lambda portion, beams: sizes.append(len(portion)) or search(portion, beams)
+        streamed = [n_best[0].text for chunk in light.stream(sentences, 1) for n_best in chunk]
+        assert streamed == light.translate(sentences, beam_size=1)
+        assert sizes == [3, 1, 1]
+
+
 def test_signatures_over_text_give_what_the_methods_give(dynamic_litert):
     texts = np.array([sentence.encode() for sentence in GIVEN], object)
     with open_engine(dynamic_litert, threads=2) as light:

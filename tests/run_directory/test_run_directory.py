@@ -200,6 +200,13 @@ def test_weights_that_claim_numbers_which_are_not_in_the_file_are_refused(copy):
         run.load_model()
 
 
+def test_a_data_set_without_a_shape_is_refused(copy):
+    with h5py.File(copy / "best.weights.h5", "r+") as file:
+        file["surplus"] = h5py.Empty(np.float32)
+    with pytest.raises(ValueError, match=r"parameters, but the model has"):
+        sign(copy).load_model()
+
+
 def test_an_empty_array_too_many_is_refused(copy):
     with h5py.File(copy / "best.weights.h5", "r+") as file:
         file["surplus"] = np.zeros((0, 3), np.float32)

@@ -333,6 +333,8 @@ def test_serve_refuses_what_it_cannot_serve(tmp_path, capsys, monkeypatch):
         port = listener.getsockname()[1]
         message = f"--port {port} on 127.0.0.1: Address already in use; choose another"
         assert message in refused(capsys, tmp_path, "--port", port)
+    with pytest.raises(OSError, match=r"--port 70000 on ::1: .*0-65535"):
+        serving.serve([tmp_path], host="::1", port=70_000)
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "saved_model.pb").write_bytes(b"\xff")
     assert "saved_model.pb is not a SavedModel; export the run again" in refused(

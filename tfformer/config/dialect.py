@@ -54,9 +54,8 @@ class Dialect(Section):
     """
 
     position_layout: PositionLayout = "interleaved"  # of sines and cosines; halves: all sines first
-    position_timescale: PositionTimescale = (
-        "paper"  # the range of wavelengths; t2t: Tensor2Tensor's
-    )
+    # The range of wavelengths; t2t: Tensor2Tensor's.
+    position_timescale: PositionTimescale = "paper"
     position_offset: int = Field(0, ge=0, le=1000)  # of the first token; M2M100 counts from 2
     scale_embedding: bool = True  # multiply embeddings by sqrt(d_model)
     zero_start: bool = False  # the start token's vector is zero, as in Marian, and not learned

@@ -108,12 +108,12 @@ class ModelConfig(Section):
         if self.has_encoder:
             return self
         dialect = self.dialect
-        has_decoder = dialect.zero_start or dialect.num_decoder_heads or dialect.decoder_d_ff
+        needs_encoder = dialect.zero_start or dialect.num_decoder_heads or dialect.decoder_d_ff
         refused = (
             (self.num_decoder_layers is not None, "num_decoder_layers", "set num_layers"),
             (self.decoder != "attention", "decoder", "leave it out"),
             (self.norm == "marian", "norm", "choose post or pre"),
-            (has_decoder, "dialect", "leave it out"),
+            (needs_encoder, "dialect", "leave it out"),
         )
         for is_set, key, remedy in refused:
             if is_set:

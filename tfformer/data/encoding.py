@@ -208,7 +208,8 @@ def warn_of_truncation(
     ]
     truncated = sum(encoded_side.truncated for encoded_side in newly_encoded)
     total = sum(len(encoded_side) for encoded_side in newly_encoded)
-    warn_if_truncated(truncated, total, encoded[0].max_tokens, stacklevel + 1)
+    if newly_encoded:
+        warn_if_truncated(truncated, total, newly_encoded[0].max_tokens, stacklevel + 1)
 
 
 # Text to train on

@@ -221,13 +221,13 @@ def text_fingerprint(
     """
     fingerprints: list[dict[str, Any]] = []
     for corpus in corpora_of(source):
-        kind, _, name = str(corpus.text).partition(":")
-        if kind == "tfds":
-            name, _, stated = name.partition("@")
+        text = str(corpus.text)
+        if text.startswith("tfds:"):
+            name, _, stated = text.removeprefix("tfds:").partition("@")
             fingerprints.append(
                 {"tfds": tfds_version(name), "split": stated or split, "languages": languages}
             )
-        elif kind == "phrasebook":
+        elif text.startswith("phrasebook:"):
             rows = json.dumps(list(read_pairs(corpus.text)))
             fingerprints.append(
                 {"rows": hashlib.sha256(rows.encode()).hexdigest(), "languages": languages}

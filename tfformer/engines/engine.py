@@ -18,6 +18,7 @@ from tfformer.inference import Translation
 GREEDY, BEAM = "serving_default", "translate_beam"  # the signatures over text
 CHARACTERS_PER_TOKEN = 64  # maximum characters read per token of the limit; a piece has up to 16
 CHUNK = 1_000  # sentences in memory at a time
+PORTION = 128  # sentences of similar length that are translated at a time
 NO_LIMIT = 2**31  # tokens, if an artifact states no limit
 NO_TRANSLATION = -1e9  # the score of an empty slot in the beam
 
@@ -81,7 +82,7 @@ class Engine(ABC):
         decoding = manifest.get("decoding") or {}
         self.beam_size: int = decoding.get("beam_size", 1)
         self.max_tokens: int = decoding.get("max_length", NO_LIMIT) - 1
-        self.chunk = self.portion = CHUNK
+        self.chunk, self.portion = CHUNK, PORTION
 
     @property
     def languages(self) -> Sequence[str]:

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfformer.engines.engine import CHUNK, Engine
+from tfformer.engines.engine import Engine
 from tfformer.inference import Translation
 from tfformer.inference.translator import Translator
 from tfformer.run_directory import Run
 from tfformer.runtime.devices import has_gpu
 
-PORTION = 128  # sentences of similar length that are translated at a time
 GPU_CHUNK = 8_000  # sentences in memory and in a portion, of which a GPU gets full batches
 
 
@@ -27,7 +26,8 @@ class KerasEngine(Engine):
         super().__init__({"languages": opened.languages}, self.translator.tokenizers)
         self.beam_size = self.translator.decoding.beam_size
         self.max_tokens = self.translator.max_length - 1
-        self.chunk, self.portion = (GPU_CHUNK, GPU_CHUNK) if has_gpu() else (CHUNK, PORTION)
+        if has_gpu():
+            self.chunk = self.portion = GPU_CHUNK
         self._length_penalty = length_penalty
 
     def _search(

@@ -64,7 +64,6 @@ def draw_attention(
         ValueError: The word does not occur in these maps; the message lists the words.
     """
     path = Path(path)
-
     maps: AttentionMaps = getattr(attention, kind).words()
     row = None if word is None else _row(maps, word)
     if path.suffix == PAGE:

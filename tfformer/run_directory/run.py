@@ -306,7 +306,7 @@ class Run:
 
         def note(name: str, item: h5py.Group | h5py.Dataset) -> None:
             if isinstance(item, h5py.Dataset):
-                shapes.append(item.shape)
+                shapes.append(item.shape or ())  # None if it contains nothing
                 is_whole.append(item.id.get_storage_size() == item.nbytes)
 
         try:

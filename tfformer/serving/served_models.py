@@ -61,17 +61,18 @@ class ServedModel:
 
     def number(self, number: int | None = None, label: str | None = None) -> int:
         """Return the number of the version that a request asks for, by default the newest."""
+        versions = self.versions  # another thread may replace them
         if label is not None:
             check_name("label's", label)
-            labels = {"stable": min(self.versions), "canary": max(self.versions)}
+            labels = {"stable": min(versions), "canary": max(versions)}
             if label not in labels:
                 known = ", ".join(labels)
                 raise RequestError(f"there is no label {label!r}; choose one of {known}")
             return labels[label]
         if number is None:
-            return max(self.versions)
-        if number not in self.versions:
-            known = ", ".join(map(str, sorted(self.versions)))
+            return max(versions)
+        if number not in versions:
+            known = ", ".join(map(str, sorted(versions)))
             raise RequestError(
                 f"model {self.name!r} has no version {number}; choose one of {known}", 404
             )

@@ -124,7 +124,7 @@ def _bound(host: str, port: int) -> socket.socket:
     try:
         listener.bind((host, port))
         return listener
-    except OSError as error:
+    except (OSError, OverflowError) as error:
         listener.close()
-        reason = (error.strerror or str(error)).partition(" (")[0]
+        reason = (getattr(error, "strerror", None) or str(error)).partition(" (")[0]
         raise OSError(f"--port {port} on {host}: {reason}; choose another port") from None
