@@ -105,7 +105,7 @@ MISTAKES = [
         "format='web' has no option 'dtype'; its options are",
     ),
     ("export run --format tar --output new", "'--format': 'tar' is not one of 'saved_model', "),
-    ("import nowhere --run-dir new", "neither a folder nor a zip; name a model on the hub"),
+    ("import nowhere --run-dir new", "nowhere does not exist; pass a folder, a zip, or the name"),
     ("import text --revision v1 --run-dir new", "--revision is only for models on the hub, and"),
     ("import text --run-dir text/new", RUN_FOLDER),
     ("import text --run-dir run", "run exists and is not an empty folder; choose another"),

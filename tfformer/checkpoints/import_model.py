@@ -55,9 +55,9 @@ def import_model(
         The run directory, for `Translator.load` and everything else that reads a run.
 
     Raises:
-        FileExistsError: `run_dir` is not empty.
-        ValueError: The checkpoint is damaged, incomplete, or of an unknown kind. Nothing is written
-            in this case.
+        FileExistsError: `run_dir` is a link, or exists and is not an empty folder.
+        ValueError: The checkpoint is damaged, incomplete, or of an unknown kind, or an argument is
+            invalid or does not fit it. Nothing is written in this case.
         OSError: The hub cannot be reached, and the model is not in the cache.
 
     Example:
@@ -65,7 +65,7 @@ def import_model(
         >>> tfformer.import_model("nowhere", "runs/new")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
             ...
-        ValueError: nowhere is neither a folder nor a zip; ...
+        ValueError: nowhere does not exist; pass a folder, a zip, ...
     """
     choices = Choices(positions, normalize, source_language, target_language, trim)
     with checkpoint_at(path, run_dir, choices, revision) as checkpoint:
@@ -119,8 +119,8 @@ def _folder_or_zip(model: str | Path, revision: str | None) -> Path:
     path = Path(model)
     if not path.exists():
         raise ValueError(
-            f"{path} is neither a folder nor a zip; name a model on the hub like "
-            "Helsinki-NLP/opus-mt-en-de"
+            f"{path} does not exist; pass a folder, a zip, or the name of a model on the hub, such "
+            "as Helsinki-NLP/opus-mt-en-de"
         )
     if path.is_file() and path.suffix in WEIGHTS:
         raise ValueError(f"{path} is one file of a checkpoint; pass its folder, {path.parent}")

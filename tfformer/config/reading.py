@@ -20,8 +20,8 @@ def read_recipe(
     Args:
         path: The file; None for a recipe made only of `base` and the overrides.
         overrides: Values in YAML, such as `training.epochs=2`.
-        base: The recipe of another run. A recipe without a section `model` takes model, tokenizer,
-            search, languages and maximum length from it.
+        base: The recipe of another run. A recipe without a section `model` takes the model from it;
+            also the tokenizer, search, languages and maximum length that it does not set.
 
     Raises:
         OSError: The file cannot be read.

@@ -24,7 +24,7 @@ from tfformer.storage.artifact_folders import (
 from tfformer.storage.folders import folder_at
 from tfformer.storage.whole_files import file_digest
 
-SAVED_MODEL = "saved_model.pb"  # marks a folder without a manifest as an artifact
+SAVED_MODEL = "saved_model.pb"  # without a manifest, it marks a SavedModel from another program
 
 
 class Runtime(NamedTuple):
@@ -79,7 +79,8 @@ def open_engine(path: str | Path, threads: int | None = None) -> Engine:
     """Open a run or an export.
 
     Args:
-        path: A run directory, an exported version, or a folder of versions, whose newest is opened.
+        path: A run directory, an exported version, a folder of versions (the newest is opened), or
+            a SavedModel from another program.
         threads: Number of threads. By default, CTranslate2 uses all CPU cores and LiteRT at most 4.
             TensorFlow ignores this and follows `TF_NUM_INTRAOP_THREADS`.
 
@@ -93,8 +94,8 @@ def open_engine(path: str | Path, threads: int | None = None) -> Engine:
 def find_artifact(path: str | Path, beam_size: int | None = None) -> Artifact:
     """Find a translation model without loading it; `path` is as in `open_engine`.
 
-    Comparing its digest later shows whether it has changed. ValueError: there is no artifact at
-    `path`, it does not translate text, or it has no search with `beam_size` beams.
+    Comparing its digest later shows whether it has changed. ValueError: there is no run or export
+    at `path`, it does not translate text, or it has no search with `beam_size` beams.
     """
     format, folder = _located(path)
     if format == "keras":

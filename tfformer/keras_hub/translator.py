@@ -98,7 +98,8 @@ def from_keras_hub(
     Args:
         seq2seq_lm: A `keras_hub.models.Seq2SeqLM` with a preprocessor, of the T5 or BART family or
             of another family with the same interface. Its weights are copied.
-        beam_size: As in `Translator`; with 1, translations equal keras-hub's greedy sampler's.
+        beam_size: As in `Translator`; with 1, translations equal those of keras-hub's greedy
+            sampler.
         length_penalty: As in `Translator`.
         max_length: Maximum number of tokens of a source or a translation, including the end token.
         instruction: Text to put before each source, such as "translate English to German: " for T5.
@@ -171,7 +172,8 @@ def _check_interface(seq2seq_lm: Any, name: str) -> None:
             )
     if seq2seq_lm.preprocessor is None:
         raise ValueError(
-            f"{name} has no preprocessor, whose tokenizer splits the text; create {name} with one"
+            f"{name} has no preprocessor, and therefore no tokenizer; create {name} with a "
+            "preprocessor"
         )
 
 

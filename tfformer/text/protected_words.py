@@ -125,7 +125,7 @@ SIGNS = (  # words that do not begin with a letter
         ["his/hers and/or/if 3/14/2026", "/home is one word"],
     ),
 )
-# Words that begin with a letter, a digit or _, and do not follow one, a full stop or a hyphen.
+# Words that begin with a letter, a digit or _. No LETTER, full stop or hyphen precedes them.
 WORDS = (
     Rule(
         "host and page",
