@@ -1,7 +1,7 @@
 """Pages of the site whose files are outside docs/.
 
 mkdocs calls `on_files` and `on_page_markdown` (`hooks` in mkdocs.yml). Pages link from file to file
-of the repository, and the hook replaces these links by links from page to page. A link to a file
+of the repository, and the hook replaces these links with links from page to page. A link to a file
 without a page becomes plain text. A link to a missing file is a warning: a strict build fails.
 """
 

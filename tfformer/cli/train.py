@@ -81,7 +81,7 @@ TRAINING = "tfformer train recipe.yaml --run-dir runs/mine --set data.folder=cor
     type=RunFolder(),
     metavar="RUN",
     help="Start from this run's vocabulary and weights; if the recipe has no section model, also "
-    "use its model, tokenizer and languages.",
+    "use its model, and its languages unless the recipe names others.",
 )
 @ray_cluster("Train")
 @click.option("--workers", type=AT_LEAST_1, metavar="N", help="Workers on Ray.  [default: 1]")

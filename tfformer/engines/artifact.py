@@ -92,7 +92,7 @@ def open_engine(path: str | Path, threads: int | None = None) -> Engine:
 
 
 def find_artifact(path: str | Path, beam_size: int | None = None) -> Artifact:
-    """Find a translation model without loading it; `path` is as in `open_engine`.
+    """Find a translation model without loading it, at a `path` as for `open_engine`.
 
     Comparing its digest later shows whether it has changed. ValueError: there is no run or export
     at `path`, it does not translate text, or it has no search with `beam_size` beams.

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfformer.runtime.tracing import traced
 
-# Marks a function that LiteRT's converter replaces by its own operator.
+# Marks a function that LiteRT's converter replaces with its own operator.
 UPDATE_SLICE = 'name: "dynamic_update_slice" attr { key: "tfl_fusable_op" value { b: true } }'
 
 
@@ -155,7 +155,7 @@ class RecurrentStates(NamedTuple):
 def _update_slice(cache: tf.Tensor, new: tf.Tensor, begin: tf.Tensor) -> tf.Tensor:
     """Return `cache` with `new` written from `begin` (4,) on.
 
-    This is a separate function because LiteRT replaces it by its operator (see `UPDATE_SLICE`).
+    This is a separate function because LiteRT replaces it with its operator (see `UPDATE_SLICE`).
     """
     # As matrices: the operation computes each element's index, twice as fast for two axes.
     shape, size = tf.shape(cache), cache.shape[3]
