@@ -363,6 +363,23 @@ def test_nothing_that_a_model_says_becomes_markup():
     )
 
 
+@pytest.mark.parametrize(
+    ("format", "text", "translation", "expected"),
+    [
+        ("html", "A&nbsp;dog <b>here</b>.", "Ein\xa0Hund hier.", "Ein&nbsp;Hund <b>hier</b>."),
+        ("xml", "<p>A&#8239;dog<b/></p>", "Ein\u202fHund", "<p>Ein&#8239;Hund<b/></p>"),
+        ("html", '&quot;Good&quot; or "bad" dog', 'Ein "guter" Hund', "Ein &quot;guter&quot; Hund"),
+        ("markdown", r"Anna\* is here.", "Anna ist *hier*.", r"Anna\* ist \*hier\*."),
+        ("markdown", r"Use \_go\_ or 1 _ 2.", "Nimm go _oder_ 12.", r"Nimm \_go\_ \_oder\_ 12."),
+        ("markdown", r"See \[x\] and y.", "Siehe x und [y](z).", r"Siehe \[x\] und \[y\](z)."),
+    ],
+)
+def test_a_translation_has_the_entities_and_escapes_of_its_sentence(
+    format, text, translation, expected
+):
+    assert translate_text(text, lambda _: [translation], format) == expected
+
+
 def test_the_name_of_an_address_survives_the_translation_of_its_text():
     text = "See [foo] here.\n\n[foo]: http://x.org\n"
     shout = translate_text(text, lambda batch: [sentence.upper() for sentence in batch], "markdown")

@@ -92,19 +92,25 @@ class MarkedSentence(NamedTuple):
         """Return each character of a translation, spelled as in the sentence or the format.
 
         The sentence may write a character in several ways, as in `&amp; &#38;`. These spellings
-        keep their order if both texts contain the character equally often.
+        keep their order if both texts contain the character equally often. Otherwise, the last
+        entity or backslash escape of the character is its only spelling.
         """
         spellings: defaultdict[str, list[str]] = defaultdict(list)  # in the order of the sentence
+        escapes = dict(self.escapes)
         for piece in self.pieces:
-            is_entity = piece.raw[:1] in ("&", "\\") and len(piece.text) == 1
+            shown = piece.text or piece.raw[1:]  # a sign beside a word has no text
+            is_escaped = piece.raw[:1] in ("&", "\\") and len(shown) == 1
+            if is_escaped and not SPACE.match(shown):
+                escapes[shown] = piece.raw
             for character in piece.text.replace(" ", ""):
-                raw = piece.raw if is_entity else self.escapes.get(character, character)
+                raw = piece.raw if is_escaped else self.escapes.get(character, character)
                 spellings[character].append(raw)
         remaining = {}
         for character, count in Counter(translation).items():
-            known = spellings[character] or [self.escapes.get(character, character)]
-            in_order = len(known) == count
-            remaining[character] = iter(known) if in_order else itertools.repeat(known[-1])
+            known = spellings[character]
+            if len(known) != count:
+                known = [escapes.get(character, character)] * count
+            remaining[character] = iter(known)
         return [next(remaining[character]) for character in translation]
 
 

@@ -158,6 +158,8 @@ def with_marks(sentence: MarkedSentence, translation: str, links: Links | None =
     same_words = sorted(apart([*copies, *_occurrences(text, copies, text)]))
     source = _tokens(text, same_words, copies)
     target = _tokens(translation, _occurrences(text, copies, translation), {})
+    for token in target:
+        token.space = "".join(characters[token.start - len(token.space) : token.start])
     same = _connect(source, target, links or ())
     _divide_words(source, target, same, sorted(_edges(root)))
     _insert_lost_copies(_Alignment(source, target))

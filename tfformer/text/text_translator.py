@@ -52,7 +52,8 @@ class TextTranslator:
         translate_sentences: A function that returns the translation of each sentence in a list.
         align: A function of sentences and their translations that returns, for each pair, the links
             between source words and target words. Words are separated by spaces and counted from 0.
-            Without links, markup is placed by equal words and by length.
+            Without links, markup is placed at equal words, and otherwise at the same relative
+            position.
         count_tokens: A function that returns the number of the model's tokens in each text of a
             list.
         max_tokens: The model's limit; a longer sentence is divided into clauses. Without a limit,

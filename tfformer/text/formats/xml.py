@@ -129,9 +129,8 @@ class _Parser:
     def tokens(self) -> Iterator[RawToken]:
         """Yield the tokens; joining their raw characters gives the text."""
         yield RawToken(self._prolog, Token.DOCTYPE, "", "")
-        for token, following in pairwise(
-            self._read_tokens
-        ):  # the last one is the end tag in `BEHIND`
+        # The last token is the end tag in `BEHIND`.
+        for token, following in pairwise(self._read_tokens):
             raw = self._source[token.offset : following.offset].decode()
             is_space = token.kind == Token.CHARACTERS and raw.isspace()
             kind = Token.SPACE_CHARACTERS if is_space else token.kind
