@@ -19,7 +19,7 @@ from tfformer.cli import terminal
 from tfformer.cli.main import main, program
 from tfformer.data import phrasebook
 from tfformer.data.tokenizers import Tokenizer
-from tfformer.engines import keras as keras_engine
+from tfformer.engines import engine
 from tfformer.inference import translator as translator_module
 from tfformer.inference.generator import Generator
 from tfformer.inference.text_model import TextModel
@@ -90,7 +90,7 @@ def test_translate_keeps_order_and_blank_lines(tiny_run, translator, sentences, 
 def test_translate_reads_standard_input_in_chunks(
     tiny_run, translator, sentences, monkeypatch, capsys
 ):
-    monkeypatch.setattr(keras_engine, "CHUNK", 2)
+    monkeypatch.setattr(engine, "CHUNK", 2)
     typed = io.BytesIO("\n".join(sentences[:5]).encode())
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(typed))
     assert main(["translate", str(tiny_run), "--beam-size", "1"]) == 0
@@ -120,7 +120,7 @@ def test_the_words_of_a_file_stay_as_they_are(tiny_run, tmp_path, capsys):
 
 def test_progress_is_told_within_a_chunk(tiny_run, translator, sentences, tmp_path, monkeypatch):
     """Portions of similar length are translated, and are written in the order of the input."""
-    monkeypatch.setattr(keras_engine, "PORTION", 2)
+    monkeypatch.setattr(engine, "PORTION", 2)
     counts = []
     monkeypatch.setattr(terminal.Progress, "advance", lambda self, count: counts.append(count))
     source = tmp_path / "in.en"
@@ -147,7 +147,7 @@ def test_n_best_with_scores_prints_the_translators_own(
 def test_sentences_that_are_too_long_are_cut_and_counted_once_for_the_file(
     tiny_run, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(keras_engine, "CHUNK", 2)
+    monkeypatch.setattr(engine, "CHUNK", 2)
     source = tmp_path / "in.en"
     source.write_text(("the animal " * 500 + "\nThe animal is tired.\n") * 2)
     assert main(["translate", str(tiny_run), "--input", str(source)]) == 0

@@ -44,8 +44,9 @@ def test_libretranslatepy_is_answered(server):
     best, second = client.detect("The animal did not cross the street.")
     assert (best["language"], second["language"]) == ("en", "de")
     assert best["confidence"] > 90 > 10 > second["confidence"]
-    with pytest.raises(HTTPError, match="400"):
+    with pytest.raises(HTTPError, match="400") as refused:
         client.translate("A dog.", "fr", "de")
+    refused.value.close()
 
 
 def test_deep_translator_is_answered(server):
