@@ -178,6 +178,17 @@ def test_deaths_at_three_files_in_a_row_end_the_work_and_are_named():
     assert "b" not in begun
 
 
+def test_two_workers_share_the_files_and_the_deaths_at_one_of_them():
+    names = ["slow", "bad", "slow2", "a", "b"]
+    pair = [Scripted(), Scripted()]
+    with pytest.raises(ValueError, match="1 of 5 files were not translated: bad: 3 workers died"):
+        workers.share_parts(pair, scripted_parts(*names), lambda counts: None)
+    together = [name for worker in pair for name in worker.begun]
+    assert sorted(together) == sorted([*names, "bad", "bad"])
+    assert sum(worker.restarts for worker in pair) == 3
+    assert all(worker.begun for worker in pair)
+
+
 def test_a_faulty_file_is_named_and_the_others_are_done():
     with pytest.raises(ValueError, match="1 of 3 files were not translated: unreadable: not a"):
         scripted("a", "unreadable", "b")

@@ -24,7 +24,7 @@ SENTENCES = [
 ]
 SOURCE = np.array([[5, 9, 4, 7, 3], [8, 3, 0, 0, 0]], np.int32)
 TARGET = np.array([[2, 7, 12, 5, 5, 9], [2, 4, 0, 0, 0, 0]], np.int32)
-SIZES = {"num_layers": 1, "num_decoder_layers": 2, "d_model": 16, "num_heads": 2, "d_ff": 24}
+SIZES = {"num_layers": 2, "d_model": 16, "num_heads": 2, "d_ff": 24}
 
 
 def small_model(vocab_size=13, **changes) -> Transformer:
@@ -85,7 +85,7 @@ def test_rows_sum_to_one_and_nothing_looks_at_padding_or_ahead():
     model, source, target = small_model(), tf.constant(SOURCE), tf.constant(TARGET)
     memory, encoder = encoder_weights(model, source)
     _, decoder, cross = decoder_weights(model, target, memory, padding_mask(source))
-    assert encoder.shape == (2, 1, 2, 5, 5)
+    assert encoder.shape == (2, 2, 2, 5, 5)
     assert decoder.shape == (2, 2, 2, 6, 6)
     assert cross.shape == (2, 2, 2, 6, 5)
     for weights in (encoder, decoder, cross):

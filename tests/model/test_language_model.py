@@ -46,7 +46,7 @@ def steps(model, rows, room):
 @pytest.mark.parametrize("output_bias", [False, True])
 def test_log_prob_is_the_sum_of_the_cached_steps_log_probabilities(norm, output_bias):
     """The chain rule. Tokens after the end token do not count."""
-    model = small(norm=norm, dialect={"output_bias": output_bias})
+    model = small(norm=norm, num_layers=2, dialect={"output_bias": output_bias})
     each = steps(model, ROWS, room=8)
     expected = [each[n, : np.argmax(row == END_ID) + 1].sum() for n, row in enumerate(ROWS)]
     np.testing.assert_allclose(model.log_prob(ROWS), expected, rtol=1e-5)

@@ -55,9 +55,9 @@ def test_logits_are_embeddings_positions_layers_and_the_transposed_embedding(
         norm=norm,
         dialect={"output_bias": output_bias, "position_layout": "halves"},
         dropout=0.3,
-        num_decoder_layers=2,
+        num_layers=2,
     )
-    assert (len(model.encoder.layers), len(model.decoder.layers)) == (1, 2)
+    assert len(model.encoder.layers) == len(model.decoder.layers) == 2
 
     def enter(embedding, ids):
         angles = np.arange(ids.shape[1])[:, np.newaxis] / 10000 ** (np.arange(8) / 8)

@@ -16,4 +16,6 @@ def stretched(sentence: str, dice: random.Random) -> str:
 def log_probability(model: bytes, pieces: list[str]) -> float:
     """Return the sum of the pieces' scores; all pieces must be in the model."""
     processor = SentencePieceProcessor(model_proto=model)
-    return sum(processor.get_score(processor.piece_to_id(piece)) for piece in pieces)
+    ids = [processor.piece_to_id(piece) for piece in pieces]
+    assert processor.unk_id() not in ids, pieces
+    return sum(map(processor.get_score, ids))
