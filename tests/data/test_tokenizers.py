@@ -404,9 +404,10 @@ def test_the_graph_gives_pythons_ids(tokenizer):
     assert ids.to_list() == tokenizer.encode(text)
 
 
-@pytest.mark.usefixtures("tensorflow_text")
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
-def test_ties_between_segmentations_end_in_the_graph_as_in_python(model_type):
+def test_ties_between_segmentations_end_in_the_graph_as_in_python(model_type, tensorflow_text):
+    if tensorflow_text.__version__.startswith("2.19."):
+        pytest.skip("TensorFlow Text 2.19 aborts the process at batches of over 32,767 pieces")
     dice = random.Random(11)
     stretched_sentences = [stretched(sentence, dice) for sentence in SENTENCES]
     tokenizer = Tokenizer.train(SENTENCES + stretched_sentences, 300, model_type)
