@@ -15,7 +15,7 @@ from types import ModuleType
 import pytest
 from hypothesis import HealthCheck, settings
 from support.nightly import leave_graphs_as_traced
-from support.one_process import in_one_process
+from support.one_process import converted_in_one_process, in_one_process
 
 # In CI, Hypothesis tests use the same examples each time; scripts/nightly.sh draws many more.
 patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # on busy machines
@@ -210,21 +210,21 @@ def static_litert(made_once, tiny_run) -> Path:
     """The tiny run as a LiteRT file with fixed shapes and only greedy search."""
     from support.litert_samples import SENTENCES
 
-    with in_one_process():
+    with converted_in_one_process():
         return exported_to_litert(made_once, tiny_run, "static", static=True, samples=SENTENCES)
 
 
 @pytest.fixture(scope="session")
 def litert_int8(made_once, tiny_run) -> Path:
     """The tiny run as a LiteRT file in int8 with only greedy search."""
-    with in_one_process():
+    with converted_in_one_process():
         return exported_to_litert(made_once, tiny_run, "int8", quantize="int8")
 
 
 @pytest.fixture(scope="session")
 def exported_page(made_once, tiny_run) -> Path:
     """The tiny run as a web page."""
-    with in_one_process():
+    with converted_in_one_process():
         return exported(made_once, tiny_run, "web")
 
 

@@ -13,6 +13,7 @@ import typing
 from pathlib import Path
 
 import keras
+import numpy as np
 import pytest
 
 import tfformer
@@ -153,15 +154,17 @@ import tfformer
 
 
 @pytest.fixture(scope="module")
-def keras_file(tmp_path_factory) -> Path:
-    import keras
-
+def keras_file(tmp_path_factory) -> tuple[Path, float]:
+    """The file of a model after one step, and the first logit for ids of one."""
     model = tfformer.Transformer(9, 11, num_layers=1, d_model=8, num_heads=2, d_ff=8)
     rate = tfformer.WarmupSchedule(d_model=8)
-    model.compile(keras.optimizers.SGD(rate), tfformer.SmoothedCrossEntropy())
+    model.compile(keras.optimizers.SGD(rate), tfformer.SmoothedCrossEntropy(), run_eagerly=True)
+    ids = np.ones((1, 1), np.int32)
+    inputs = {"source": ids, "target": ids}
+    model.train_on_batch(inputs, ids)
     path = tmp_path_factory.mktemp("saved") / "model.keras"
     model.save(path)
-    return path
+    return path, float(model(inputs)[0, 0, 0])
 
 
 @pytest.mark.slow
@@ -181,16 +184,27 @@ def keras_file(tmp_path_factory) -> Path:
     ],
 )
 def test_a_keras_file_loads_in_any_order_of_imports(tmp_path, keras_file, imports):
-    """Keras keeps its loader, and the finder that waits for its import is removed."""
+    """The model learns on from its step, as the one saved.
+
+    Keras keeps its loader, and the finder that waits for its import is removed.
+    """
+    path, logit = keras_file
     code = f"""
 import sys
 {imports}
-print(type(keras.models.load_model({str(keras_file)!r})).__module__)
+model = keras.models.load_model({str(path)!r})
+ids = keras.ops.ones((1, 1), "int32")
+rate = model.optimizer.learning_rate
+print(float(model({{"source": ids, "target": ids}})[0, 0, 0]), float(rate), type(model).__module__)
 print(type(keras.__loader__).__name__, type(keras.__spec__.loader).__name__)
 print([type(finder).__name__ for finder in sys.meta_path].count("_KerasFinder"))
 """
-    lines = ["tfformer.model.transformer", "SourceFileLoader SourceFileLoader", "0"]
-    assert run(code, tmp_path).stdout.splitlines() == lines
+    first, *lines = run(code, tmp_path).stdout.splitlines()
+    loaded_logit, rate, module = first.split()
+    assert float(loaded_logit) == pytest.approx(logit, rel=1e-5)
+    assert float(rate) == pytest.approx(8**-0.5 * 2 * 4000**-1.5)  # of the second step
+    assert module == "tfformer.model.transformer"
+    assert lines == ["SourceFileLoader SourceFileLoader", "0"]
 
 
 @pytest.mark.slow

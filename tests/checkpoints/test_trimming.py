@@ -7,6 +7,7 @@ import h5py
 import numpy as np
 import pytest
 from support.marian_checkpoints import checkpoint, edit_json, languages
+from support.nightly import sampled
 
 from tfformer.checkpoints.hugging_face.weights import SAFETENSORS
 from tfformer.checkpoints.import_model import import_model
@@ -85,9 +86,11 @@ def test_all_sentences_of_kept_pieces_are_translated_as_before(name, count, tmp_
     assert trimmed.translate([*expected], beam_size=1) == [*expected.values()]
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", ["A", "NLLB"])
-def test_beams_are_equal_if_the_dropped_pieces_are_never_likely(name, tmp_path, text):
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "count"), sampled([("A", 16), ("A", 64), ("NLLB", 64)], by_day=[("A", 16)])
+)
+def test_beams_are_equal_if_the_dropped_pieces_are_never_likely(name, count, tmp_path, text):
     folder = checkpoint(name, tmp_path)
     trimmed = imported(name, tmp_path, "trimmed", text)
     described = json.loads((tmp_path / "trimmed" / "imported.json").read_text())["target"]
@@ -103,7 +106,8 @@ def test_beams_are_equal_if_the_dropped_pieces_are_never_likely(name, tmp_path, 
     cutter = untrimmed.tokenizers.source
     texts = [
         line for line in sentences()[0] if kept.issuperset(cutter.pieces(cutter.encode([line])[0]))
-    ][:64]
+    ][:count]
+    assert len(texts) == count
     for n_best, wanted in zip(trimmed.n_best(texts, 4), untrimmed.n_best(texts, 4), strict=True):
         assert [text_ for text_, _ in n_best] == [text_ for text_, _ in wanted]
         scores = [score for _, score in wanted]

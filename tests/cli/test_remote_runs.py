@@ -1,5 +1,7 @@
 """Every command treats a run in an object store like a run in a folder."""
 
+import json
+
 import pytest
 
 from tfformer.cli.main import main
@@ -30,7 +32,15 @@ def test_translate(remote, translator, texts, capsys):
     assert capsys.readouterr().out.splitlines() == translator.translate(SOURCES)
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
+def test_evaluate(remote, texts, capsys):
+    words = ["evaluate", remote, "--source", texts / "text.en", "--reference", texts / "text.de"]
+    assert main([*map(str, words)]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["sentences"] == len(PAIRS)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_process")
 def test_export(remote, texts, capsys):
     pytest.importorskip("ctranslate2")
     words = ["export", remote, "--format", "ctranslate2", "--output", texts / "models"]

@@ -7,16 +7,20 @@ from pathlib import Path
 from xml.etree.ElementTree import Element
 
 import numpy as np
-import tinyhtml5
 from support.browser import Browser
 from support.made_up_attention import EXAMPLE, made_up_attention
+from tinyhtml5.parser import HTMLParser
 
 from tfformer.explain.attention_maps import AttentionMaps
 from tfformer.explain.pictures import draw_attention as draw
 
 
 def parsed(path: Path) -> Element:
-    return tinyhtml5.parse(path.read_text(encoding="utf-8"), namespace_html_elements=False)
+    """Read a page in which every element is closed; a browser would repair any other."""
+    parser = HTMLParser(namespace_html_elements=False)
+    root = parser.parse(path.read_text(encoding="utf-8"))
+    assert parser.errors == []
+    return root
 
 
 def decoded(view: dict, kind: dict) -> np.ndarray:

@@ -247,6 +247,15 @@ def test_without_litert_the_error_names_the_extra(tiny_run, tmp_path, monkeypatc
         export_model(tiny_run, tmp_path / "models", "litert")
 
 
+def test_the_other_process_gets_every_argument_of_the_conversion(tmp_path, monkeypatch):
+    received = tmp_path / "received"
+    monkeypatch.setattr(converter, "PROGRAM", ["sh", "-c", f"cat > {received}"])
+    saved = []
+    converter.convert(saved.append, ["translate"], "int8", tmp_path / "file")
+    arguments = [*saved, ["translate"], "int8", str(tmp_path / "file")]
+    assert json.loads(received.read_text()) == arguments
+
+
 @pytest.mark.parametrize(
     ("program", "reason"),
     [("kill -SEGV $$", "SIGSEGV"), ("echo 'KeyError: x' >&2; exit 1", "KeyError: x")],

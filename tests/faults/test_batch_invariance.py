@@ -16,11 +16,11 @@ SENTENCES = [source for source, _ in itertools.islice(read_pairs("phrasebook:tes
 EXPORTS = ("saved_model_export", "dynamic_litert", "ctranslate2_export")
 CASES = [("translator", 1), ("translator", 3), *((export, 1) for export in EXPORTS)]
 
+BY_DAY = [("translator", 3), ("dynamic_litert", 1), ("ctranslate2_export", 1)]
+
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "beam_size"), sampled(CASES, by_day=[("translator", 3), ("dynamic_litert", 1)])
-)
+@pytest.mark.parametrize(("name", "beam_size"), sampled(CASES, BY_DAY))
 def test_a_text_alone_is_translated_as_in_any_batch(request, name, beam_size):
     """Random batches contain texts that were first translated alone."""
     model = request.getfixturevalue(name)

@@ -16,6 +16,7 @@ from support.marian_checkpoints import checkpoint
 from tfformer import __version__
 from tfformer.checkpoints.import_model import import_model
 from tfformer.checkpoints.provenance import read_record
+from tfformer.cli.main import main
 from tfformer.config import Config, builtin_recipes, read_recipe
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.run_directory import Run, Tokenizers, new_model
@@ -72,6 +73,23 @@ def test_no_damage_changes_the_meaning_of_a_run(run):
     record("damaged runs", counted(outcomes))
     assert outcomes["wrong"] == 0
     assert outcomes["refused"] > outcomes["harmless"]
+
+
+def test_a_damaged_run_is_one_line_of_translate_and_leaves_the_output(run, tmp_path, capsys):
+    source, output = tmp_path / "source", tmp_path / "output"
+    source.write_text("one\n", encoding="utf-8")
+    output.write_text("before", encoding="utf-8")
+    command = ["translate", run.path, "--input", source, "--output", output]
+    for name in set(FILES):
+        intact = (run.path / name).read_bytes()
+        (run.path / name).write_bytes(intact[: len(intact) // 2])
+        assert main([*map(str, command)]) == 2
+        captured = capsys.readouterr()
+        (line,) = captured.err.splitlines()
+        assert line.startswith("tfformer: ")
+        assert captured.out == ""
+        assert output.read_text(encoding="utf-8") == "before"
+        (run.path / name).write_bytes(intact)
 
 
 @pytest.mark.nightly

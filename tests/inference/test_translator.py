@@ -129,6 +129,7 @@ def test_sampling_follows_its_seed_and_its_temperature(translator, sentences):
     greedy = translator.translate(sentences, beam_size=1)
     assert translator.sample(sentences, seed=1, temperature=1e-6) == greedy
     assert translator.sample(sentences, seed=3, top_k=1) == greedy
+    assert translator.sample(sentences[:2], seed=4, top_p=1e-6) == greedy[:2]
 
 
 def test_settings_that_make_no_sense(translator):
@@ -148,13 +149,15 @@ def test_settings_that_make_no_sense(translator):
         translator.score(["Hello.", "Yes."], ["Hallo."])
 
 
-def test_weights_that_are_not_numbers_are_noticed(tiny_run):
-    broken = Translator.load(tiny_run)
+def test_weights_that_are_not_numbers_are_noticed():
+    broken = untrained_translator()
     broken.model.set_weights([weight * np.nan for weight in broken.model.get_weights()])
-    with pytest.raises(ValueError, match="the model's score for a sentence is not finite: its"):
-        broken.translate(["Hello."], beam_size=1)
-    with pytest.raises(ValueError, match="the model's score for a sentence is not finite: its"):
-        broken.score(["Hello."], ["Hallo."])
+    message = "the model's score for a sentence is not finite: its weights are damaged"
+    for beam_size in (1, 2):
+        with pytest.raises(ValueError, match=message):
+            broken.translate(["a b"], beam_size)
+    with pytest.raises(ValueError, match=message):
+        broken.score(["a b"], ["c d"])
 
 
 def test_an_unfinished_run_says_what_is_missing(tiny_run, tmp_path):

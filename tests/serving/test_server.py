@@ -6,6 +6,7 @@ The tests cover REST, hostile requests, the command and the page.
 import asyncio
 import itertools
 import json
+import signal
 import socket
 import sys
 import threading
@@ -13,11 +14,11 @@ import threading
 import numpy as np
 import pytest
 import tensorflow as tf
+import uvicorn
 from support.served_texts import Scripted, client_of, in_thread, scripted
 from support.servers import answer_to, ask
 
 from tfformer.cli.main import main
-from tfformer.cli.serve import _opened_aligner
 from tfformer.data.sources import read_pairs
 from tfformer.engines import Signature, TensorSpec
 from tfformer.explain.alignment import nearest_targets
@@ -48,9 +49,21 @@ def predictions(server, sentences: list[str], with_beam: bool) -> list[tuple[str
     return [(row["translation"], row["score"]) for row in rows]
 
 
+@pytest.fixture
+def served_by_the_verb(tiny_run, monkeypatch) -> ServedModel:
+    """The model that `tfformer serve` has loaded when its server would begin to answer."""
+    applications = []
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(
+        uvicorn.Server, "run", lambda server, _: applications.append(server.config.app)
+    )
+    assert main(["serve", f"echo={tiny_run}", "--port", "0"]) == 0
+    return applications[0].state.serving.models.model("echo")
+
+
 @pytest.mark.slow
-def test_a_served_run_gives_the_translators_own(tiny_run, translator):
-    with in_thread(serving._loaded("echo", tiny_run, _opened_aligner)) as server:
+def test_a_served_run_gives_the_translators_own(served_by_the_verb, translator):
+    with in_thread(served_by_the_verb) as server:
         for beam in (1, translator.decoding.beam_size):
             expected = [best for best, *_ in translator.n_best(SENTENCES, beam)]
             rows = predictions(server, SENTENCES, with_beam=beam > 1)

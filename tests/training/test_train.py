@@ -586,7 +586,9 @@ def test_minutes_end_a_run_of_separate_vocabularies_and_mixed_precision(corpus, 
     values = config_for(corpus, **settings).to_dict()
     values["tokenizer"] |= {"shared": False, "vocab_size": 30, "model_type": "bpe"}
     values["model"]["tie_embeddings"] = "output"
-    timed = train(Config.from_dict(values), tmp_path / "run", report=silent)
+    lines: list[str] = []
+    timed = train(Config.from_dict(values), tmp_path / "run", report=lines.append)
+    assert sum("is no better than predicting tokens by frequency" in line for line in lines) == 1
     assert (timed["epochs"], timed["steps"]) == (1, 1)
     assert {path.name for path in (tmp_path / "run").glob("*.model")} == {
         "source.model",
