@@ -7,6 +7,7 @@ import pytest
 from tfformer.cli.main import main
 from tfformer.data.sources import read_pairs
 from tfformer.engines import find_artifact
+from tfformer.inference.text_model import TextModel
 
 PAIRS = list(read_pairs("phrasebook:valid"))[:20]
 SOURCES = [source for source, _ in PAIRS]
@@ -33,7 +34,9 @@ def test_translate(remote, translator, texts, capsys):
 
 
 @pytest.mark.slow
-def test_evaluate(remote, texts, capsys):
+def test_evaluate(remote, translator, texts, capsys, monkeypatch):
+    """The opened run is translated with graphs that are traced already."""
+    monkeypatch.setattr(TextModel, "of", classmethod(lambda kind, run: translator))
     words = ["evaluate", remote, "--source", texts / "text.en", "--reference", texts / "text.de"]
     assert main([*map(str, words)]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["sentences"] == len(PAIRS)
