@@ -22,6 +22,7 @@ from tfformer.engines import open_engine
 from tfformer.engines.litert import IdSearch
 from tfformer.export import web
 from tfformer.export.pipeline import export_model
+from tfformer.html_page import LOOK
 from tfformer.runtime.progress_lines import Steps
 from tfformer.special_ids import END_ID
 
@@ -77,6 +78,7 @@ def test_the_browser_gives_the_tokens_of_python(page, translator):
     assert len(translator.tokenizers.target.encode([answer["divided"]])[0]) > translator.max_length
     assert answer["stateOfDivided"] == ""
     assert answer["origins"] == ["own"]
+    assert (page / "page.css").read_text().startswith(LOOK.read_text())
     assert answer["fitsAPhone"]
     assert answer["shown"]["model"].startswith("float16, ")
     assert answer["shown"]["memory"].endswith(" MB")

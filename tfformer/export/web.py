@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from tfformer.export.litert import LiteRT
+from tfformer.html_page import LOOK
 from tfformer.runtime.progress_lines import Steps
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def built(step: Steps, sources: Path = SOURCES) -> Path:
     """
     page = sources / "dist"
     written_last = page / SERVICE_WORKER
-    made_from = [sources / "build.mjs", sources / "package-lock.json", *sources.glob("src/**/*")]
+    made_from = [LOOK, sources / "build.mjs", sources / "package-lock.json"]
+    made_from += sources.glob("src/**/*")
     newest = max((path.stat().st_mtime_ns for path in made_from if path.is_file()), default=0)
     if written_last.is_file() and written_last.stat().st_mtime_ns > newest:
         return page

@@ -1,6 +1,6 @@
 // Builds the page into dist/: three bundles, LiteRT's WebAssembly, and nothing that is fetched from elsewhere.
 import { build } from "esbuild";
-import { cp, mkdir, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 
 const WEBASSEMBLY = ["litert_wasm_internal", "litert_wasm_compat_internal"]; // with and without relaxed SIMD
 const NODE_ALONE = ["fs", "module", "path", "url", "crypto", "app-root-path"]; // SentencePiece's build, outside a browser
@@ -18,7 +18,9 @@ await bundle("worker", "iife", {
   define: { "import.meta.url": "self.location.href" },
 });
 await rm("dist/.nothing.js");
-for (const name of ["index.html", "page.css", "icon.svg", "manifest.webmanifest"]) {
+const styles = await Promise.all(["../../../tfformer/look.css", "src/page.css"].map((path) => readFile(path, "utf8")));
+await writeFile("dist/page.css", styles.join(""));
+for (const name of ["index.html", "icon.svg", "manifest.webmanifest"]) {
   await cp(`src/${name}`, `dist/${name}`);
 }
 for (const name of WEBASSEMBLY.flatMap((name) => [`${name}.js`, `${name}.wasm`])) {
