@@ -6,18 +6,15 @@ import enum
 import itertools
 import re
 from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from tfformer.text.protected_words import LINE_BREAK, protected_words
-from tfformer.text.segmentation import Span, apart, segments
+from tfformer.text.segmentation import LETTER, Span, apart, segments
 
-SPACE = re.compile(r"[ \t\r\n\f]")
-SPACES = re.compile(" +")
-RUN = re.compile(" +|[^ ]+(?: [^ ]+)*")  # of spaces, or of words with single spaces
-LETTER = re.compile(r"[^\W\d_]")
+SPACES = re.compile(r"[ \t\r\n\f]+")
+RUN = re.compile(r"[ \t\r\n\f]+|[^ \t\r\n\f]+(?: [^ \t\r\n\f]+)*")  # of spaces, or of words
 EMPHASIS = "emphasis "  # begins the name of markup that is dropped if it is empty, as in **go**
 
 
@@ -89,31 +86,19 @@ class MarkedSentence(NamedTuple):
         return copies
 
     def written(self, translation: str) -> list[str]:
-        """Return each character of a translation, spelled as in the sentence or the format.
+        """Return each character of a translation, spelled as in the format or the sentence.
 
-        The sentence may write a character in several ways, as in `&amp; &#38;`. These spellings
-        keep their order if both texts contain the character equally often. Otherwise, the last
-        entity or backslash escape of the character is its only spelling.
+        A character that the sentence writes as an entity, or with a backslash, is written so.
         """
-        spellings: defaultdict[str, list[str]] = defaultdict(list)  # in the order of the sentence
         escapes = dict(self.escapes)
         for piece in self.pieces:
             shown = piece.text or piece.raw[1:]  # a sign beside a word has no text
-            is_escaped = piece.raw[:1] in ("&", "\\") and len(shown) == 1
-            if is_escaped and not SPACE.match(shown):
+            if piece.raw[:1] in ("&", "\\") and len(shown) == 1 and not SPACES.match(shown):
                 escapes[shown] = piece.raw
-            for character in piece.text.replace(" ", ""):
-                raw = piece.raw if is_escaped else self.escapes.get(character, character)
-                spellings[character].append(raw)
-        remaining = {}
-        for character, count in Counter(translation).items():
-            known = spellings[character]
-            if len(known) != count:
-                known = [escapes.get(character, character)] * count
-            remaining[character] = iter(known)
-        return [next(remaining[character]) for character in translation]
+        return [escapes.get(character, character) for character in translation]
 
 
+TAGS = (Role.OPEN, Role.CLOSE, Role.COPY)  # a protected word contains them whole, or ends there
 Part = str | MarkedSentence  # text to copy, or a sentence to translate
 
 
@@ -143,16 +128,14 @@ def sentences(
     keeps its spaces; otherwise runs of spaces collapse into one. `escapes` are those of
     `MarkedSentence`.
     """
-    if not keeps_spaces:
-        pieces = [_one_line(piece) for piece in pieces]
-    pieces = protected(pieces, protected_words(reading.keep))
-    paragraph = MarkedSentence(tuple(pieces))
+    shown = pieces if keeps_spaces else list(_collapsed(pieces))
+    parts = protected(shown, protected_words(reading.keep))
+    paragraph = MarkedSentence(tuple(parts), escapes or {})
     divided = list(segments(paragraph.text, reading.language, list(paragraph.copies())))
-    groups = cut(pieces, itertools.accumulate(len(segment.text) for segment in divided))
+    groups = cut(parts, itertools.accumulate(len(segment.text) for segment in divided))
     are_sentences = [segment.is_sentence for segment in divided] or [False]
     for group, is_sentence in zip(groups, are_sentences, strict=True):
-        shown = group if keeps_spaces else tuple(_collapsed(group))
-        sentence = MarkedSentence(shown, escapes or {})
+        sentence = paragraph._replace(pieces=group)
         if is_sentence and sentence.has_words:
             yield sentence
         else:
@@ -160,22 +143,15 @@ def sentences(
                 yield from piece.parts
 
 
-def _one_line(piece: Piece) -> Piece:
-    """Return a piece in which all white space is spaces, except a LINE or CUE."""
-    if piece.role in (Role.LINE, Role.CUE):
-        return piece
-    return piece._replace(text=SPACE.sub(" ", piece.text))
-
-
 def _collapsed(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """Yield pieces whose texts contain no space after another, as a browser shows them."""
+    """Yield pieces without line ends, and with no space after another, as a browser shows them."""
     last = ""
     for piece in pieces:
         runs = [piece]
         if _is_divisible(piece):
             runs = [_slice(piece, *match.span()) for match in RUN.finditer(piece.text)]
         for run in runs:
-            text = SPACES.sub(" ", run.text)
+            text = run.text if run.role in (Role.LINE, Role.CUE) else SPACES.sub(" ", run.text)
             if last == " ":
                 text = text.removeprefix(" ")
             yield run._replace(text=text)
@@ -189,62 +165,37 @@ def protected(pieces: Sequence[Piece], pattern: re.Pattern[str]) -> list[Piece]:
     <i>a</i>@b.org.
     """
     text = "".join(piece.text for piece in pieces)
-    spans = _protected_spans(pieces, pattern, text)
-    groups = cut(pieces, [*itertools.chain(*spans), len(text)])
+    spans = pairwise([0, *itertools.accumulate(len(piece.text) for piece in pieces)])
+    tags = [(piece, span) for piece, span in zip(pieces, spans, strict=True) if piece.role in TAGS]
+    words = [span for piece, span in tags if piece.role is Role.COPY and piece.text]
+    bounds = sorted({0, len(text)}.union(*(span for _, span in tags)))
+    for start, end in dict.fromkeys([*pairwise(bounds), (0, len(text))]):
+        matches = pattern.finditer(text[start:end])
+        words += [(start + match.start(), start + match.end()) for match in matches]
+    groups = cut(pieces, [*itertools.chain(*sorted(apart(words))), len(text)])
     protected_pieces: list[Piece] = []
     for number, group in enumerate(groups):
         protected_pieces += _copy(group) if number % 2 else group
     return protected_pieces
 
 
-def _protected_spans(pieces: Sequence[Piece], pattern: re.Pattern[str], text: str) -> list[Span]:
-    """Return the spans of copies and of protected words, including those that cross tags."""
-    spans: list[Span] = []
-    tags = [0]
-    end = 0
-    for piece in pieces:
-        start, end = end, end + len(piece.text)
-        if piece.role is Role.COPY:
-            spans.append((start, end))
-        if piece.role in (Role.OPEN, Role.CLOSE, Role.COPY):
-            tags += [start, end]
-    areas = list(pairwise([*tags, len(text)]))
-    if len(areas) > 1:
-        areas.append((0, len(text)))
-    for start, end in areas:
-        spans += [
-            (start + match.start(), start + match.end())
-            for match in pattern.finditer(text[start:end])
-        ]
-    return sorted(apart(spans))
-
-
 def _copy(group: Sequence[Piece]) -> list[Piece]:
     """Merge a protected word into one piece, unless it contains only part of an element."""
     texts = [number for number, piece in enumerate(group) if piece.text]
-    first, last = texts[0], texts[-1] + 1
-    depth = lowest = 0
-    for piece in group[first:last]:
-        depth += {Role.OPEN: 1, Role.CLOSE: -1}.get(piece.role, 0)
-        lowest = min(lowest, depth)
-    while lowest < 0 and first and group[first - 1].role is Role.OPEN:
-        first -= 1
-        lowest += 1
-        depth += 1
-    while depth > 0 and last < len(group) and group[last].role is Role.CLOSE:
-        last += 1
-        depth -= 1
-    words = group[first:last]
-    text = "".join(piece.text for piece in words)
-    has_breaks = any(piece.name == "cue" for piece in words)
-    if has_breaks or depth or lowest or (len(words) == 1 and words[0].role is Role.COPY):
-        return list(group)
-    if LINE_BREAK.fullmatch(text):
-        copy = Piece(raw_text(words), " ", Role.LINE, "br")
+    for first, last in ((texts[0], texts[-1] + 1), (0, len(group))):
+        words = group[first:last]
+        steps = ({Role.OPEN: 1, Role.CLOSE: -1}.get(piece.role, 0) for piece in words)
+        depths = list(itertools.accumulate(steps))
+        if min(depths) == depths[-1] == 0 and all(piece.name != "cue" for piece in words):
+            break
     else:
-        within = tuple(part for piece in words for part in piece.parts)
-        has_attributes = any(piece.within for piece in words)
-        copy = Piece(raw_text(words), text, Role.COPY, within=within if has_attributes else ())
+        return list(group)
+    text = "".join(piece.text for piece in words)
+    copy = Piece(raw_text(words), text, Role.COPY)
+    if any(piece.within for piece in words):
+        copy = copy._replace(within=tuple(part for piece in words for part in piece.parts))
+    if LINE_BREAK.fullmatch(text) and words[0].role is Role.TEXT:
+        copy = Piece(copy.raw, " ", Role.LINE, "br")
     return [*group[:first], copy, *group[last:]]
 
 

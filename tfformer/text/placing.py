@@ -1,8 +1,7 @@
 """Place the markup of a sentence in its translation.
 
-A protected word counts as one word. The following rules connect each word of the sentence to words
-of the translation, and then place tags, images and line breaks beside the connected words. The
-first rule that applies decides:
+A protected word counts as one word. The first rule that applies decides. Rules 2 to 4 connect each
+word of the sentence to words of the translation, rules 5 to 7 place the markup beside them:
 
    >>> from tfformer.text import translate_text
    >>> def place(source, translation, links=()):
@@ -16,46 +15,40 @@ case, every tag keeps its position.
    >>> place("un<b>believ</b>able", "UNBELIEVABLE")
    'UN<b>BELIEV</b>ABLE'
 
-2. A protected word is found in the translation regardless of case. If the translation lacks it, it
-is inserted behind the translation of the word before it. At the end of a sentence, it is inserted
-before the final punctuation.
-
-   >>> place("See <code>ls</code> now.", "Jetzt ls ansehen.")
-   'Jetzt <code>ls</code> ansehen.'
-   >>> place("See <code>ls</code>", "Jetzt ansehen.")
-   'Jetzt ansehen <code>ls</code>.'
-
-3. A word is connected to the words that the model's alignment links it to.
+2. A word is connected to the words that the model's alignment links it to.
 
    >>> place("say <b>go</b> now", "jetzt sag geh", [(0, 1), (1, 2), (2, 0)])
    'jetzt sag <b>geh</b>'
 
-4. A word that has no link is connected to the same word in the translation. A word that occurs
-several times must occur as often in the translation; the first is then connected to the first, the
-second to the second. Signs follow the same rule. 12,500 and 12.500 are the same word.
+3. A word that has no link is connected to the same word in the translation, regardless of case. A
+word that occurs several times must occur as often in the translation; the first is then connected
+to the first, the second to the second. Signs follow the same rule. 12,500 and 12.500 are the same
+word. A protected word is always connected to the same word, if the translation contains it.
 
    >>> place("Is <b>Anna</b> here?", "Ist die Anna da?")
    'Ist die <b>Anna</b> da?'
 
-5. Any other word is connected to the words at the same relative position between the words that
-rules 2 to 4 have connected.
+4. The remaining words between two connected words are connected to the remaining words between the
+same two words of the translation, at the same relative position.
 
    >>> place("The <b>dog</b> sleeps.", "Der Hund schläft.")
    'Der <b>Hund</b> schläft.'
 
-6. An element surrounds the words that its words are connected to. No two elements share a word.
+5. An element surrounds the words that its words are connected to. No two elements share a word.
 Each element that contains words in the sentence gets at least one word, if there are enough.
 
    >>> place("<i>I</i> <b>love</b><u>you</u> all", "Ich liebe euch")
    '<i>Ich</i> <b>liebe</b> <u>euch</u>'
 
-7. An image, a comment or a footnote follows the word that it touches. Between spaces, it precedes
-the word behind it.
+6. An image, a comment, a footnote or a protected word that the translation lacks follows the word
+before it. An image between spaces precedes the word behind it.
 
    >>> place("The dog<sup>1</sup> sleeps.", "Es schläft der Hund.", [(0, 2), (1, 3), (2, 1)])
    'Es schläft der Hund<sup>1</sup>.'
+   >>> place("See <code>ls</code> now.", "Jetzt ansehen.", [(0, 1), (2, 0)])
+   'Jetzt ansehen <code>ls</code>.'
 
-8. Lines and cues break between words, at the same relative position, and not before a comma. Each
+7. Lines and cues break between words, at the same relative position, and not before a comma. Each
 line and cue gets at least one word, if there are enough. An element around a whole cue remains
 around it.
 """
@@ -63,17 +56,18 @@ around it.
 from __future__ import annotations
 
 import itertools
+import math
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from operator import attrgetter, itemgetter
+from dataclasses import dataclass, replace
+from operator import itemgetter
 
 from tfformer.text.marked_sentence import EMPHASIS, MarkedSentence, Piece, Role, raw_text
 from tfformer.text.protected_words import LETTER, NO_SPACES, UNSPACED
-from tfformer.text.segmentation import Span, apart
+from tfformer.text.segmentation import NO_BEGINNING, Span, apart
 
 MAX_DEPTH = 100  # nested tags that are kept as pairs; deeper tags are points
 MARKS = "".join(c for c in map(chr, range(0x300, 0x3100)) if unicodedata.category(c)[0] == "M")
@@ -83,35 +77,15 @@ TOKEN = re.compile(
     rf"{WITH_MARKS}+(?:(?:['’\u2010\u2011-]|(?<=\d)[.,:/](?=\d)){WITH_MARKS}+)*"
     rf"|\S[{MARKS}]*(?:(?<=[\u1039\u17d2])\S[{MARKS}]*)*"  # stacked consonants of Burmese and Khmer
 )
-TWO_LETTERS = re.compile(f"{LETTER}{{2}}")
+EDGE = re.compile(rf"(?<!{LETTER})|(?!{LETTER})")  # of a word, or between signs
 SEPARATOR = re.compile(r"(?<=\d)[.,](?=\d)")  # in numbers; languages use different separators
 CLAUSE = 6  # a longer "word" between spaces is a clause of a script without spaces
-GLUE = re.compile(rf"(?![{UNSPACED}])[\w'’/\u2010\u2011-]")  # attaches a word to the copy beside it
-FINAL = ".!?…。！？"  # signs at the end of a sentence
-CLOSING = ".,;:!?)]}…»”’%、。，；：！？）」』】"
+APART = re.compile(rf"[\s,;:.!?()…{UNSPACED}]")  # separates a word from the copy beside it
 # No line begins with a closing sign, nor as a block of Markdown or another speaker's line does.
-NO_BEGINNING = re.compile(rf"[{re.escape(CLOSING)}]+(?!\w)|[-+*>#=|:~–—]|\d+[.)]")
+NO_LINE = re.compile(rf"{NO_BEGINNING.pattern}|[-+*>#=|~–—…\]}}»%]|\.(?!\w)|\d+[.)]")
 
+BREAKS = (Role.LINE, Role.CUE)
 Links = Sequence[tuple[int, int]]  # (source word, target word), numbers of the words between spaces
-
-
-@dataclass(eq=False)
-class Mark:
-    """Markup of a sentence: a node of a tree. A mark without text is a point."""
-
-    piece: Piece  # for an element, the start tag
-    start: int  # in the sentence
-    end: int
-    end_tag: str = ""
-    follows_space: bool = False  # for a point
-    precedes_space: bool = False
-    inside: list[Mark] = field(default_factory=list)
-    target: Span = (0, 0)  # among the spaces and tokens of the translation
-
-    @property
-    def is_point(self) -> bool:
-        """Whether it contains no text."""
-        return self.start == self.end
 
 
 @dataclass(eq=False)
@@ -123,21 +97,34 @@ class TextToken:
     text: str  # case-folded, and for a number only the digits
     word: int  # the number of the word between spaces
     is_word: bool
-    space: str  # before it
     copy: Piece | None = None  # for a protected word
     source: TextToken | None = None  # for a protected word in the translation
-    targets: list[TextToken] = field(default_factory=list)  # in the translation, by rules 2 to 4
-    number: int = 0  # its position among the tokens of the translation
+    targets: Sequence[int] = ()  # numbers of tokens of the translation, in order
 
     @property
     def is_plain(self) -> bool:
         """Whether it is a word that is not protected."""
         return self.is_word and self.copy is None
 
-    @property
-    def is_lost(self) -> bool:
-        """Whether it is a protected word that the translation lacks."""
-        return self.copy is not None and not self.targets
+    def divided(self, lengths: Iterable[int]) -> list[TextToken]:
+        """Divide a token at distances from its beginning."""
+        inside = [min(self.start + length, self.end) for length in lengths]
+        bounds = itertools.pairwise([self.start, *inside, self.end])
+        return [replace(self, start=start, end=end) for start, end in bounds]
+
+
+@dataclass(eq=False)
+class Mark:
+    """Markup of a sentence: a node of a tree. A mark around no token is a point."""
+
+    piece: Piece  # for an element, the start tag
+    start: int  # in the sentence
+    tokens: Span = (0, 0)  # the source tokens that it contains
+    inside: Sequence[Mark] = ()
+    end_tag: str = ""
+    need: int = 0  # the number of words that it needs so that each element in it gets a word
+    follows_space: bool = False  # for a point
+    precedes_space: bool = False
 
 
 def with_marks(sentence: MarkedSentence, translation: str, links: Links | None = None) -> str:
@@ -153,27 +140,10 @@ def with_marks(sentence: MarkedSentence, translation: str, links: Links | None =
         return "".join(characters)
     if translation.casefold() == text.casefold():
         return "".join(_in_capitals(sentence, translation, characters))
-    root, breaks = _tree(sentence)
-    copies = sentence.copies()
-    same_words = sorted(apart([*copies, *_occurrences(text, copies, text)]))
-    source = _tokens(text, same_words, copies)
-    target = _tokens(translation, _occurrences(text, copies, translation), {})
-    for token in target:
-        token.space = "".join(characters[token.start - len(token.space) : token.start])
-    same = _connect(source, target, links or ())
-    _divide_words(source, target, same, sorted(_edges(root)))
-    _insert_lost_copies(_Alignment(source, target))
-    _separate_copies(target, text)
-    placing = _Placing(_Alignment(source, target), text)
-    placing.place_breaks(breaks, translation)
-    placing.place(root, (0, len(target)))
-    strings = []
-    for token in target:
-        raw = "".join(characters[token.start : token.end])
-        if token.copy:  # a lone "<" may get a neighbour
-            raw = sentence.escapes.get(token.copy.raw, token.copy.raw)
-        strings += [token.space, raw]
-    return "".join(_written(root, strings))
+    source, target = _connected(sentence, translation, links or ())
+    strings = list(_spaced(sentence, target, characters))
+    placing = _Placing(sentence, source, target, strings)
+    return "".join(placing.written(translation))
 
 
 def _in_capitals(
@@ -190,75 +160,12 @@ def _in_capitals(
             yield piece.reworded or piece.raw
 
 
-# --- Markup -------------------------------------------------------------------------------------
+# --- Words --------------------------------------------------------------------------------------
 
 
-def _tree(sentence: MarkedSentence) -> tuple[Mark, list[Mark]]:
-    """Return a mark that contains all other marks of a sentence, and the ends of lines and cues.
-
-    A tag without its counterpart is a point.
-    """
-    text = sentence.text
-    around = [Mark(Piece(""), 0, len(text))]  # outermost first
-    breaks = []
-    end = 0
-    for piece, next_piece in zip(sentence.pieces, [*sentence.pieces[1:], Piece("")], strict=True):
-        start, end = end, end + len(piece.text)
-        mark = Mark(piece, start, start, follows_space=text[start - 1 : start] == " ")
-        mark.precedes_space = next_piece.raw[:1].isspace()
-        if piece.role in (Role.LINE, Role.CUE):
-            breaks.append(mark)
-        elif piece.role is Role.CLOSE and any(one.piece.name == piece.name for one in around[1:]):
-            while around[-1].piece.name != piece.name:
-                _leave_unclosed(around)
-            element = around.pop()
-            element.end, element.end_tag = start, piece.reworded or piece.raw
-            element.precedes_space = mark.precedes_space
-        elif piece.role is not Role.TEXT and not piece.text.strip():
-            around[-1].inside.append(mark)
-            if piece.role is Role.OPEN and len(around) <= MAX_DEPTH:
-                around.append(mark)
-    while len(around) > 1:
-        _leave_unclosed(around)
-    return around[0], breaks
-
-
-def _leave_unclosed(around: list[Mark]) -> None:
-    """Make the contents of a tag without an end tag belong to the mark around it."""
-    mark = around.pop()
-    around[-1].inside += mark.inside
-    mark.inside = []
-
-
-def _edges(mark: Mark) -> set[int]:
-    """The positions in a sentence where marks begin or end."""
-    return {mark.start, mark.end}.union(*map(_edges, mark.inside))
-
-
-# --- Words and protected words ------------------------------------------------------------------
-
-
-def _occurrences(sentence: str, copies: Iterable[Span], text: str) -> list[Span]:
-    """Find protected words, but beside a letter only if the sentence has that letter there."""
-    spellings = {(sentence[slice(*span)], _letters_beside(sentence, span)) for span in copies}
-    spans = []
-    for word, letters in sorted(spellings, key=lambda one: len(one[0]), reverse=True):
-        pattern = r"\s+".join(map(re.escape, word.split()))
-        for match in re.finditer(pattern, text, re.IGNORECASE):
-            beside = _letters_beside(text, match.span())
-            if all(one in ("", other) for one, other in zip(beside, letters, strict=True)):
-                spans.append(match.span())
-    return sorted(apart(spans))
-
-
-def _letters_beside(text: str, span: Span) -> tuple[str, ...]:
-    """The two letters at the beginning and at the end of a word, if it touches other letters."""
-    pairs = [text[max(0, offset - 1) : offset + 1].lower() for offset in span]
-    return tuple(pair if TWO_LETTERS.fullmatch(pair) else "" for pair in pairs)
-
-
-def _tokens(text: str, protected: Iterable[Span], copies: Mapping[Span, Piece]) -> list[TextToken]:
+def _tokens(text: str, protected: Mapping[Span, Piece | None]) -> list[TextToken]:
     """Return the words and signs of a text, in which each protected word is one word."""
+    word_starts = [match.start() for match in re.finditer(r"\S+", text)]
     spans = []
     end = 0
     for span in protected:
@@ -266,39 +173,65 @@ def _tokens(text: str, protected: Iterable[Span], copies: Mapping[Span, Piece]) 
         spans.append(span)
         end = span[1]
     spans += [match.span() for match in TOKEN.finditer(text, end)]
-    word_starts = [match.start() for match in re.finditer(r"\S+", text)]
     tokens = []
-    last = 0
     for start, end in spans:
         folded = " ".join(SEPARATOR.sub("", text[start:end].casefold()).split())
         word = bisect_right(word_starts, start) - 1
-        copy = copies.get((start, end))
+        copy = protected.get((start, end))
         is_word = text[start].isalnum() or text[start] == "_" or copy is not None
-        tokens.append(TextToken(start, end, folded, word, is_word, text[last:start], copy))
-        last = end
+        tokens.append(TextToken(start, end, folded, word, is_word, copy))
     return tokens
 
 
-def _connect(
-    source: Sequence[TextToken], target: Sequence[TextToken], links: Links
-) -> dict[TextToken, TextToken]:
-    """Connect tokens by rules 2 to 4, and return the connected tokens with the same text."""
+def _occurrences(sentence: str, copies: Iterable[Span], text: str) -> list[Span]:
+    """Find protected words, but beside a letter only if the sentence has that letter there."""
+    around, around_text = f" {sentence} ", f" {text} "
+    spellings = {(sentence[start:end], around[start], around[end + 1]) for start, end in copies}
+    spans = []
+    for word, before, behind in sorted(spellings, key=lambda one: len(one[0]), reverse=True):
+        pattern = r"\s+".join(map(re.escape, word.split()))
+        for match in re.finditer(pattern, text, re.IGNORECASE):
+            start, end = match.span()
+            begins = EDGE.match(text, start) or around_text[start].lower() == before.lower()
+            ends = EDGE.match(text, end) or around_text[end + 1].lower() == behind.lower()
+            if begins and ends:
+                spans.append((start, end))
+    return sorted(apart(spans))
+
+
+def _connected(
+    sentence: MarkedSentence, translation: str, links: Links
+) -> tuple[list[TextToken], list[TextToken]]:
+    """Connect the tokens of both texts by rules 2 to 4.
+
+    A word in which a mark begins or ends is divided, and so is the same word of the translation.
+    Protected words that the translation lacks are left out.
+    """
+    copies = sentence.copies()
+    occurrences = _occurrences(sentence.text, copies, translation)
+    source = _tokens(sentence.text, copies)
+    target = _tokens(translation, dict.fromkeys(occurrences))
     same = _same_tokens(source, target)
-    source_words, target_words = _grouped(source, "word"), _grouped(target, "word")
-    for source_word, target_word in links:
-        tokens, others = source_words[source_word], target_words[target_word]
-        if max(len(tokens), len(others)) <= CLAUSE:
-            for token, other in itertools.product(tokens, others):
-                is_same_sign = not token.is_word and other.text == token.text
-                if is_same_sign or (token.is_plain and other.is_plain):
-                    token.targets.append(other)
+    edges = [0, *itertools.accumulate(len(piece.text) for piece in sentence.pieces)]
+    parts = {}
+    equal: dict[TextToken, TextToken] = {}
+    for token, other in same.items():
+        inside = edges[bisect_right(edges, token.start) : bisect_left(edges, token.end)]
+        lengths = sorted({edge - token.start for edge in inside})
+        parts[token], parts[other] = token.divided(lengths), other.divided(lengths)
+        equal.update(zip(parts[token], parts[other], strict=True))
+    kept = [token for token in source if token.copy is None or token in same]
+    source = [part for token in kept for part in parts.get(token, [token])]
+    target = [part for token in target for part in parts.get(token, [token])]
+    numbers = {token: number for number, token in enumerate(target)}
+    linked = _linked(source, target, links)
     for token in source:
-        equal = same.get(token)
-        if equal and (token.copy or not token.targets or equal in token.targets):
-            token.targets = [equal]
-        else:
-            same.pop(token, None)
-    return same
+        others = linked[token]
+        if token in equal and (token.copy or not others or equal[token] in others):
+            others = [equal[token]]
+        token.targets = sorted(numbers[other] for other in others)
+    _connect_by_position(source, target)
+    return source, target
 
 
 def _same_tokens(
@@ -335,282 +268,246 @@ def _grouped(
     return groups
 
 
-def _divide_words(
-    source: list[TextToken],
-    target: list[TextToken],
-    same: Mapping[TextToken, TextToken],
-    edges: Sequence[int],
-) -> None:
-    """Divide each word in which a mark begins or ends, and the same word of the translation."""
-    for token, other in same.items():
-        inside = edges[bisect_right(edges, token.start) : bisect_left(edges, token.end)]
-        if inside:
-            lengths = [edge - token.start for edge in inside]
-            fragments = _divide(source, token, lengths)
-            for fragment, equal in zip(fragments, _divide(target, other, lengths), strict=True):
-                fragment.targets = [equal]
+def _linked(
+    source: Sequence[TextToken], target: Sequence[TextToken], links: Links
+) -> defaultdict[TextToken, list[TextToken]]:
+    """The tokens that the model's alignment links, except signs that differ."""
+    linked = defaultdict(list)
+    source_words, target_words = _grouped(source, "word"), _grouped(target, "word")
+    for source_word, target_word in links:
+        tokens, others = source_words[source_word], target_words[target_word]
+        if max(len(tokens), len(others)) <= CLAUSE:
+            for token, other in itertools.product(tokens, others):
+                if token.text == other.text or (token.is_plain and other.is_plain):
+                    linked[token].append(other)
+    return linked
 
 
-def _divide(tokens: list[TextToken], token: TextToken, lengths: Iterable[int]) -> list[TextToken]:
-    """Divide one of the tokens at distances from its beginning."""
-    fragments = [token]
-    for length in lengths:
-        last = fragments[-1]
-        start = min(token.start + length, last.end)
-        fragments.append(replace(last, start=start, space=""))
-        last.end = start
-    number = tokens.index(token)
-    tokens[number : number + 1] = fragments
-    return fragments
-
-
-def _insert_lost_copies(alignment: _Alignment) -> None:
-    """Insert the protected words that the translation lacks: rule 2."""
-    source, target = alignment.source, alignment.target
-    last = len(source)  # behind it only lost words and the end of the sentence
-    while last and (source[last - 1].is_lost or source[last - 1].text in FINAL):
-        last -= 1
-    end = len(target)
-    while end and target[end - 1].text in FINAL:
-        end -= 1
-    inserted = []
-    for number, token in enumerate(source):
-        if token.is_lost:
-            position = alignment.after(number, not token.space) if number < last else end
-            inserted.append((position, token))
-    for position, token in reversed(sorted(inserted, key=itemgetter(0))):
-        token.targets = [replace(token, space="", source=token)]
-        target[position:position] = token.targets
-
-
-def _separate_copies(target: Sequence[TextToken], sentence: str) -> None:
-    """Separate words from protected words where the sentence does."""
-    around = f" {sentence} "
-    for left, right in itertools.pairwise(target):
-        if left.source and right.source:
-            is_glued = left.source.end == right.source.start
-        elif left.source:
-            is_glued = GLUE.match(around, left.source.end + 1) is not None
-        elif right.source:
-            is_glued = GLUE.match(around, right.source.start) is not None
-        else:
+def _connect_by_position(source: Sequence[TextToken], target: Sequence[TextToken]) -> None:
+    """Connect the remaining words: rule 4."""
+    taken = {number for token in source for number in token.targets}
+    words = [n for n, token in enumerate(target) if token.is_plain and n not in taken]
+    run: list[TextToken] = []
+    ends = [0]  # of the words that connected tokens are connected to
+    for token in [*source, None]:
+        if token and not token.targets:
+            run += [token] if token.is_plain else []
             continue
+        high = token.targets[0] if token else len(target)
+        low = next(end for end in reversed(ends) if end <= high)
+        free = words[bisect_left(words, low) : bisect_left(words, high)]
+        scale = len(free) / max(1, len(run))
+        for index, one in enumerate(run if free else []):
+            first, last = math.ceil(index * scale - 0.5), math.ceil((index + 1) * scale - 0.5)
+            first = min(first, len(free) - 1)
+            one.targets = free[first : max(first + 1, last)]
+        run = []
+        ends.append(token.targets[-1] + 1 if token else 0)
+
+
+# --- Placing ------------------------------------------------------------------------------------
+
+
+def _spaced(
+    sentence: MarkedSentence, target: Sequence[TextToken], characters: Sequence[str]
+) -> Iterator[str]:
+    """Yield the space before each token and the token, as the document writes them.
+
+    A word and a protected word are separated if they are in the sentence.
+    """
+    around = f" {sentence.text} "
+    left = TextToken(0, 0, " ", -1, is_word=False)
+    for right in target:
+        space = "".join(characters[left.end : right.start])
+        beside = around[left.source.end + 1] if left.source else ""
+        beside += around[right.source.start] if right.source else ""
         is_unspaced = re.search(f"[{UNSPACED}]", left.text[-1] + right.text[0])
-        if left.is_word and right.is_word and not (right.space or is_glued or is_unspaced):
-            right.space = " "
+        if left.is_word and right.is_word and APART.search(beside) and not is_unspaced:
+            space = space or " "
+        yield space
+        raw = "".join(characters[right.start : right.end])
+        if right.copy:  # a lone "<" may get a neighbour
+            raw = sentence.escapes.get(right.copy.raw, right.copy.raw)
+        yield raw
+        left = right
 
 
-class _Alignment:
-    """The tokens of a sentence, connected to tokens of its translation."""
+class _Placing:
+    """Places the marks of a sentence among the spaces and tokens of its translation.
 
-    def __init__(self, source: Sequence[TextToken], target: list[TextToken]) -> None:
-        self.source = source
-        self.target = target
+    A position among them is even directly behind a token, and odd directly before a token.
+    """
+
+    def __init__(
+        self,
+        sentence: MarkedSentence,
+        source: Sequence[TextToken],
+        target: Sequence[TextToken],
+        strings: list[str],
+    ) -> None:
+        self._text = sentence.text
+        self._pieces = sentence.pieces
+        lengths = (len(piece.text) for piece in sentence.pieces)
+        self._offsets = list(itertools.accumulate(lengths, initial=0))
+        self._end_tags = _end_tags(sentence.pieces)
+        self._source = source
         self._starts = [token.start for token in source]
         self._ends = [token.end for token in source]
-        for number, token in enumerate(target):
-            token.number = number
-        self._words = [token.number for token in target if token.is_word]
-        self._knots = [(0, 0)]  # numbers in the sentence and in the translation
-        for number, token in enumerate(source):
-            if token.targets:
-                numbers = [other.number for other in token.targets]
-                self._knots += [(number, min(numbers)), (number + 1, max(numbers) + 1)]
-        self._knots.append((len(source), len(target)))
+        self._target = target
+        self._words = [2 * number + 1 for number, token in enumerate(target) if token.is_word]
+        self._strings = strings
 
-    def numbers(self, start: int, end: int) -> Span:
+    def written(self, translation: str) -> Iterator[str]:
+        """Yield the strings of the translation with the marks among them."""
+        breaks = [number for number, one in enumerate(self._pieces) if one.role in BREAKS]
+        starts = [0, *self._break_lines(breaks, translation), len(self._strings)]
+        cues = [-1, *(n for n in breaks if self._pieces[n].name == "cue"), len(self._pieces)]
+        end = 0
+        for number, (before, behind) in enumerate(itertools.pairwise(cues)):
+            tokens = self._numbers(self._offsets[before + 1], self._offsets[behind])
+            cue = Mark(Piece(""), 0, tokens, self._marks(before + 1, behind))
+            area = starts[number] + 1, max(starts[number : number + 2])
+            yield from self._strings[end : area[0]]
+            yield from self._written(cue, area)
+            end = area[1]
+
+    def _break_lines(self, breaks: Sequence[int], translation: str) -> list[int]:
+        """Break the translation by rule 7, and return the positions where cues end.
+
+        In a translation with few words, line ends are dropped, but no cues.
+        """
+        possible = []  # a word is between each two of them, before the first and behind the last
+        has_words = False
+        for number, (left, right) in enumerate(itertools.pairwise(self._target), start=1):
+            has_words = has_words or left.is_word
+            is_unspaced = re.search(f"[{NO_SPACES}]", left.text[-1] + right.text[0])
+            is_between = bool(has_words and 2 * number < self._words[-1])
+            can_begin = is_between and not NO_LINE.match(translation, right.start)
+            if can_begin and (self._strings[2 * number] or is_unspaced):
+                possible.append(number)
+                has_words = False
+        fixed = [number for number in breaks if self._pieces[number].name in ("cue", "br")]
+        scale = len(translation) / len(self._text)
+        cue_ends = []
+        for index in breaks:
+            needed = len(fixed) - bisect_right(fixed, index)
+            free = possible[: max(0, len(possible) - needed)]
+            if free:
+                wanted = self._offsets[index] * scale
+                number = min(free, key=lambda one: abs(self._target[one - 1].end - wanted))
+                del possible[: free.index(number) + 1]
+                self._strings[2 * number] = self._pieces[index].raw
+            elif index in fixed:
+                number = len(self._strings) // 2
+                self._strings += [self._pieces[index].raw, ""]
+            if self._pieces[index].name == "cue":
+                cue_ends.append(2 * number)
+        return cue_ends
+
+    def _numbers(self, start: int, end: int) -> Span:
         """The numbers of the source tokens that a span contains fully or partly."""
-        return bisect_right(self._ends, start), bisect_left(self._starts, end)
+        last = bisect_left(self._starts, end)
+        return bisect_right(self._ends, start) if start < end else last, last
 
-    def span_in_target(self, first: int, last: int) -> Span:
-        """The span of target tokens that corresponds to a span of source tokens."""
-        tokens = self.source[first:last]
-        words = [token for token in tokens if token.is_plain]
-        numbers = {other.number for token in tokens for other in token.targets}
-        if not numbers or (words and not any(token.targets for token in words)):
-            numbers.update(self._at_same_position(first, last))
-        return _densest(sorted(numbers), len(tokens))
+    def _marks(self, first: int, last: int) -> list[Mark]:
+        """Return the elements and points among some of the pieces."""
+        marks = []
+        behind = first
+        while behind < last:
+            index, behind = behind, behind + 1
+            piece = self._pieces[index]
+            if self._end_tags.get(index, last) < last:
+                behind = self._end_tags[index] + 1
+            group = self._pieces[index:behind]
+            mark = Mark(piece, self._offsets[index])
+            mark.tokens = self._numbers(mark.start, self._offsets[behind])
+            has_tokens = mark.tokens[0] < mark.tokens[1]
+            if piece.role is Role.TEXT or piece.role in BREAKS or (has_tokens and len(group) == 1):
+                continue
+            if has_tokens:
+                has_words = any(token.is_word for token in self._source[slice(*mark.tokens)])
+                mark.inside = self._marks(index + 1, behind - 1)
+                mark.need = max(has_words, sum(one.need for one in mark.inside))
+                mark.end_tag = group[-1].reworded or group[-1].raw
+            else:
+                raws = (one.text if one.role in BREAKS else one.raw for one in group)
+                mark.piece = Piece("".join(raws), "".join(one.text for one in group))
+                mark.follows_space = self._text[mark.start - 1 : mark.start] == " "
+                mark.precedes_space = raw_text(self._pieces[behind : behind + 1])[:1].isspace()
+            marks.append(mark)
+        return marks
 
-    def _at_same_position(self, first: int, last: int) -> Sequence[int]:
-        """The target words at the same relative position between connected tokens: rule 5."""
-        left, right = self._relative(first) - 0.5, self._relative(last) - 0.5
-        numbers = self._words or range(len(self.target))
-        begin, end = bisect_left(numbers, left), bisect_left(numbers, right)
-        if begin < end:
-            return numbers[begin:end]
-        nearest = numbers[max(0, begin - 1) : begin + 1]
-        return [min(nearest, key=lambda number: abs(2 * number - left - right))]
+    def _written(self, around: Mark, area: Span) -> Iterator[str]:
+        """Yield the strings of an area with the marks that an element contains: rule 5."""
+        words = self._words[bisect_left(self._words, area[0]) : bisect_left(self._words, area[1])]
+        starts = [*words, area[1]]
+        ends = [*(word - 1 for word in words), area[1]]
+        remaining = sum(mark.need for mark in around.inside)
+        wanted = [self._wanted(mark, around, area) for mark in around.inside]
+        marks = sorted(zip(wanted, around.inside, strict=True), key=itemgetter(0))
+        end = area[0]
+        for (left, right), mark in marks:
+            start = max(end, min(left, starts[max(0, len(words) - remaining)]))
+            first = bisect_left(words, start)
+            if mark.need and first < len(words) and not left == start < right:
+                start = words[first]
+            yield from self._strings[end:start]
+            remaining -= mark.need
+            needed = [word + 1 for word in words[first : first + mark.need]]
+            end = max([start, min(right, ends[max(0, len(words) - remaining)]), *needed])
+            inside = "".join(self._written(mark, (start, end)))
+            if inside or not mark.piece.name.startswith(EMPHASIS):
+                yield " " if mark.follows_space and start % 2 == 0 else ""
+                yield mark.piece.raw + inside + mark.end_tag
+                yield " " if mark.precedes_space and start % 2 == 1 else ""
+        yield from self._strings[end : area[1]]
 
-    def _relative(self, number: int) -> float:
-        """The position in the translation at the same relative position between knots."""
-        behind = max(1, bisect_left(self._knots, (number, 0)))
-        left, right = self._knots[behind - 1], self._knots[behind]
-        if left[1] >= right[1]:
-            left, right = self._knots[0], self._knots[-1]
-        return left[1] + (number - left[0]) * (right[1] - left[1]) / max(1, right[0] - left[0])
+    def _wanted(self, mark: Mark, around: Mark, area: Span) -> Span:
+        """The positions between which a mark would be if it were alone."""
+        first, last = mark.tokens
+        if first < last and mark.tokens == around.tokens:
+            return area
+        numbers = {n for token in self._source[first:last] for n in token.targets}
+        inside = [number for number in sorted(numbers) if area[0] <= 2 * number + 1 < area[1]]
+        if inside:
+            return _densest(inside, last - first)
+        position = self._beside(mark)
+        return position, position
 
-    def after(self, number: int, is_glued: bool) -> int:
-        """The end of what the word before a source token is connected to, or a sign glued to it."""
-        for before in reversed(range(number)):
-            token = self.source[before]
-            is_beside = is_glued and before == number - 1
-            is_known = token.targets and (token.is_word or is_beside)
-            if self.target and (token.is_plain or is_known):
-                return self.span_in_target(before, before + 1)[1]
+    def _beside(self, mark: Mark) -> int:
+        """The position of a mark without words in the translation: rule 6."""
+        first, _ = mark.tokens
+        is_before = mark.follows_space and not mark.piece.text.strip()
+        if is_before and first < len(self._source) and self._source[first].targets:
+            return _densest(self._source[first].targets, 1)[0]
+        for number in reversed(range(first)):
+            token = self._source[number]
+            if token.targets and (token.is_word or token.end == mark.start):
+                return _densest(token.targets, 1)[1]
         return 0
 
 
+def _end_tags(pieces: Sequence[Piece]) -> dict[int, int]:
+    """Pair the numbers of start tags and end tags. A tag without its counterpart is a point."""
+    end_tags = {}
+    opened: list[int] = []
+    for number, piece in enumerate(pieces):
+        if piece.role is Role.OPEN and len(opened) < MAX_DEPTH:
+            opened.append(number)
+        elif piece.role is Role.CLOSE:
+            same = [n for n, start in enumerate(opened) if pieces[start].name == piece.name]
+            if same:
+                end_tags[opened[same[-1]]] = number
+                del opened[same[-1] :]
+    return end_tags
+
+
 def _densest(numbers: Sequence[int], width: int) -> Span:
-    """The longest run of numbers in which neighbours differ by at most `width` + 1."""
+    """The positions around the longest run of tokens with gaps of at most `width` tokens."""
     runs = [[numbers[0]]]
     for before, number in itertools.pairwise(numbers):
         if number - before > width + 1:
             runs.append([])
         runs[-1].append(number)
     longest = max(runs, key=len)
-    return longest[0], longest[-1] + 1
-
-
-# --- Placing ------------------------------------------------------------------------------------
-
-
-class _Placing:
-    """Places the marks of a sentence among the tokens of its translation."""
-
-    def __init__(self, alignment: _Alignment, sentence: str) -> None:
-        self._alignment = alignment
-        self._target = alignment.target
-        self._sentence = sentence
-        self._cues: list[tuple[int, int]] = []  # numbers of the first source and target token
-
-    def place_breaks(self, breaks: Sequence[Mark], translation: str) -> None:
-        """Break the translation at about the same relative positions: rule 8.
-
-        In a translation with few words, line ends are dropped, but no cues.
-        """
-        target = self._target
-        words_before = list(itertools.accumulate((token.is_word for token in target), initial=0))
-        possible = [0]  # a word is between each two of them, and behind the last
-        for number in range(1, len(target)):
-            has_words = words_before[possible[-1]] < words_before[number] < words_before[-1]
-            if has_words and _may_break(target[number - 1], target[number], translation):
-                possible.append(number)
-        del possible[0]
-        fixed = [mark for mark in breaks if mark.piece.name in ("cue", "br")]
-        lines = [mark for mark in breaks if mark not in fixed]
-        dropped = lines[max(0, len(possible) - len(fixed)) :]
-        kept = [mark for mark in breaks if mark not in dropped]
-        scale = len(translation) / len(self._sentence)
-        for index, mark in enumerate(kept):
-            number = len(target)
-            free = possible[: max(1, len(possible) - len(kept) + index + 1)]
-            if free:
-                number = min(free, key=lambda one: abs(target[one - 1].end - mark.start * scale))
-                del possible[: free.index(number) + 1]
-                target[number].space = mark.piece.raw
-            else:
-                target.append(TextToken(0, 0, "", -1, is_word=False, space=mark.piece.raw))
-            if mark.piece.role is Role.CUE:
-                self._cues.append((self._alignment.numbers(mark.start, mark.start)[0], number))
-
-    def place(self, element: Mark, area: Span) -> None:
-        """Place an element around target tokens, and the marks that it contains among them."""
-        element.target = 2 * area[0] + 1, max(2 * area[0] + 1, 2 * area[1])
-        elements = [mark for mark in element.inside if not mark.is_point]
-        wanted = [self._wanted(mark, element, area) for mark in elements]
-        for mark, tokens in self._shared_out(elements, wanted, area):
-            self.place(mark, tokens)
-        for mark in element.inside:
-            if mark.is_point:
-                position = self._point(mark, element, area)
-                mark.target = position, position
-
-    def _wanted(self, mark: Mark, around: Mark, area: Span) -> Span:
-        """The target tokens that an element would surround if it were alone."""
-        numbers = self._alignment.numbers(mark.start, mark.end)
-        first, last = self._alignment.numbers(around.start, around.end)
-        low, high = area
-        for number, target_number in self._cues:
-            if number <= numbers[0]:
-                low, first = max(low, target_number), max(first, number)
-            elif number >= numbers[1]:
-                high, last = min(high, target_number), min(last, number)
-        high = max(low, high)
-        if numbers == (first, last):
-            return low, high
-        left, right = self._alignment.span_in_target(*numbers)
-        return _within(left, (low, high)), _within(right, (low, high))
-
-    def _shared_out(
-        self, elements: Sequence[Mark], wanted: Sequence[Span], area: Span
-    ) -> Iterator[tuple[Mark, Span]]:
-        """Yield each element with its tokens, and no token with two elements: rule 6."""
-        words = [number for number in range(*area) if self._target[number].is_word]
-        starts = [*words, area[1]]
-        remaining = sum(map(self._need, elements))
-        end = area[0]
-        for (left, right), mark in sorted(zip(wanted, elements, strict=True), key=itemgetter(0)):
-            left = max(end, min(left, starts[max(0, len(words) - remaining)]))
-            need = self._need(mark)
-            remaining -= need
-            limit = starts[max(0, len(words) - remaining)]
-            first = bisect_left(words, left)
-            needed = [number + 1 for number in words[first : first + need]]
-            end = max([left, min(right, limit), *needed])
-            yield mark, (left, end)
-
-    def _need(self, mark: Mark) -> int:
-        """The number of words that an element needs so that each element in it gets a word."""
-        if mark.is_point:
-            return 0  # a point within a word needs no word
-        first, last = self._alignment.numbers(mark.start, mark.end)
-        has_words = any(token.is_word for token in self._alignment.source[first:last])
-        return max(has_words, sum(map(self._need, mark.inside)))
-
-    def _point(self, mark: Mark, around: Mark, area: Span) -> int:
-        """The position of an image, a comment or a footnote: rule 7."""
-        alignment = self._alignment
-        first, last = alignment.numbers(around.start, around.end)
-        behind, before = alignment.numbers(mark.start, mark.start)  # differ within a word
-        if before <= first:
-            return 2 * area[0] + 1
-        if behind >= last and not self._sentence[mark.start - 1].isalnum():
-            return 2 * area[1]
-        is_apart = mark.follows_space or mark.piece.role is Role.OPEN
-        if is_apart and self._sentence[mark.start : mark.start + 1].strip():
-            return 2 * alignment.span_in_target(behind, behind + 1)[0] + 1
-        return 2 * alignment.after(before, not mark.follows_space)
-
-
-def _may_break(left: TextToken, right: TextToken, translation: str) -> bool:
-    """Whether a line may end between two tokens of the translation."""
-    if right.space:
-        return right.copy is not None or not NO_BEGINNING.match(translation, right.start)
-    is_unspaced = re.search(f"[{NO_SPACES}]", left.text[-1] + right.text[0])
-    return right.text[0] not in CLOSING and is_unspaced is not None
-
-
-def _within(number: int, area: Span) -> int:
-    return min(max(number, area[0]), area[1])
-
-
-def _written(around: Mark, strings: Sequence[str]) -> Iterator[str]:
-    """Yield the spaces and tokens of a mark with the marks among them.
-
-    A mark at an even position is directly behind a token, at an odd position directly before it.
-    """
-    written, end = around.target
-    for mark in sorted(around.inside, key=attrgetter("target")):
-        left = _within(mark.target[0], (written, end))
-        right = _within(mark.target[1], (left, end))
-        mark.target = left, right
-        inside = "".join(_written(mark, strings))
-        yield from strings[written:left]
-        if mark.is_point:
-            yield " " if mark.follows_space and left % 2 == 0 else ""
-            yield mark.piece.raw + inside + mark.end_tag
-            yield " " if mark.precedes_space and left % 2 == 1 else ""
-        elif inside or not mark.piece.name.startswith(EMPHASIS):
-            yield mark.piece.raw + inside + mark.end_tag
-        written = right
-    yield from strings[written:end]
+    return 2 * longest[0] + 1, 2 * longest[-1] + 2

@@ -30,16 +30,14 @@ BEGIN = rf"(?<!{LETTER})"
 END = rf"(?!{LETTER})"
 
 GROUP = r"\([^\s<>\"'()]*\)|\[[^\s<>\"'\[\]]*\]"  # brackets, as at the end of a URL
+QUOTES = "—…“”„‘’«»"
 # The rest of a URL. It ends with a letter, a group or one of / = & # -, so it excludes a full stop
 # after the URL and a bracket around it. At its end, UNSPACED characters belong to it if they follow
 # a slash and precede a space, a slash or the end of the text: https://zh.wikipedia.org/wiki/北京.
 TAIL = (
-    rf"(?:(?>{GROUP}|[^\s<>\"'{STOPS}{UNSPACED}])*(?:{GROUP}|(?={LETTER}|[/=&#-])[^{UNSPACED}])"
-    rf"(?:(?<=/)[{UNSPACED}]+(?=[\s/]|\Z))?)"
+    rf"(?:(?>{GROUP}|[^\s<>\"'{STOPS}{UNSPACED}{QUOTES}])*"
+    rf"(?:{GROUP}|(?={LETTER}|[/=&#-])[^{UNSPACED}])(?:(?<=/)[{UNSPACED}]+(?=[\s/]|\Z))?)"
 )
-QUOTES = "–—…“”„‘’«»"  # never part of an address without a scheme
-NEAR = rf"[^\s<>\"'{STOPS}{UNSPACED}{QUOTES}]"
-NEAR_TAIL = rf"(?>{GROUP}|{NEAR})*(?:{GROUP}|(?={LETTER}|[/=&#-]){NEAR})"
 PORT = rf":\d{{2,5}}{END}"
 DOTTED = rf"(?:{NAME})+(?:\.(?:{NAME})+)"
 FOLDER = rf"/(?:\.{{1,2}}(?=/)|\.?(?:{NAME})+(?:\.(?:{NAME})+)*)"  # without a full stop after it
@@ -76,12 +74,6 @@ SIGNS = (  # words that do not begin with a letter
         r"\{?\{\{[^{}\n]{1,100}\}\}\}?|\{%[^{}\n]{1,100}%\}|<%(?:(?!%>)[^\n]){0,200}%>"
         r"|<\?(?:(?!\?>)[^\n]){0,200}\?>",
         ["{{x}}", "{{ x|y }}", "{{{x}}}", "{% if x %}", "<%= user.name %>", "<?= x ?>"],
-    ),
-    Rule(
-        "ICU plural or select",
-        r"\{ ?[a-zA-Z\d_]{1,60}, ?(?:plural|select|selectordinal),"
-        r"(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*+\})*+\}",
-        ["{n, plural, one {# item} other {# of {m} items}}"],
     ),
     Rule(
         "placeholder in braces",  # one or two words, after up to three that end in commas
@@ -128,9 +120,19 @@ SIGNS = (  # words that do not begin with a letter
 # Words that begin with a letter, a digit or _. No LETTER, full stop or hyphen precedes them.
 WORDS = (
     Rule(
+        "address",
+        rf"[A-Za-z][A-Za-z\d+.-]{{1,30}}+://{TAIL}",
+        [
+            "https://a.de/x?b=1",
+            "http://[::1]:80/x",
+            "s3://bucket/key",
+            "https://en.wikipedia.org/a_(b)",
+        ],
+    ),
+    Rule(
         "host and page",
         rf"(?:[wW]{{3}}\.{DOTTED}+|(?<!/)(?:localhost|(?:(?:{NAME})+\.)+[a-z]{{2,24}})(?={PORT}|/))"
-        rf"(?:{PORT})?(?:/(?:{NEAR_TAIL})?)?",
+        rf"(?:{PORT})?(?:/{TAIL}?)?",
         ["www.x.org", "WWW.X.ORG/a", "a.co.uk/path", "x.org/", "localhost:80", "x.org:443/a?b=1"],
     ),
     Rule(
@@ -180,17 +182,7 @@ WORDS = (
         ["A-B and X-ray, 1990-2000, 12-3", "an 8-bit E-Mail"],
     ),
 )
-URL = Rule(
-    "address",
-    rf"(?<![A-Za-z\d+.-])[A-Za-z][A-Za-z\d+.-]{{1,30}}+://{TAIL}",
-    [
-        "https://a.de/x?b=1",
-        "http://[::1]:80/x",
-        "s3://bucket/key",
-        "https://en.wikipedia.org/a_(b)",
-    ],
-)
-RULES = (*SIGNS, URL, *WORDS)
+RULES = (*SIGNS, *WORDS)
 LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)  # written in a text that is not HTML
 
 
@@ -212,7 +204,7 @@ def protected_words(keep: Sequence[str] = ()) -> re.Pattern[str]:
     chosen = [_phrase(words) for words in phrases if words]
     signs = rf"(?![A-Za-z\s])(?:{_any(SIGNS)})"  # most positions fail early
     words = rf"{BEGIN}(?<![.-])(?=\w)(?:{_any(WORDS)})"
-    return re.compile("|".join([*chosen, signs, URL.pattern, words]))
+    return re.compile("|".join([*chosen, signs, words]))
 
 
 def _phrase(words: Sequence[str]) -> str:
