@@ -21,7 +21,7 @@ def state(objects: Image) -> Image:
     return {name: content for name, content in objects.items() if "tensorboard" not in name}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # a process takes tests of other modules in between
 def images(smallest_config, object_store) -> list[Image]:
     """Return the distinct states of the store before each change, and at the end."""
     address, taken = object_store.bucket("images"), []
