@@ -33,7 +33,7 @@ for pair in "$@"; do
     results+=("$pair: not installed")
     continue
   }
-  summary="$("$environment/bin/python" -m pytest -m "not slow" --numprocesses 2 --dist loadfile | tee /dev/stderr | tail -n 1)" || code=1
+  summary="$("$environment/bin/python" -m pytest -m "not slow" --numprocesses 2 --dist loadfile | tee --append /dev/stderr | tail -n 1)" || code=1
   results+=("$pair: $summary")
 done
 printf '%s\n' "${results[@]}"
