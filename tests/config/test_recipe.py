@@ -69,7 +69,7 @@ def test_a_round_trip_through_json_keeps_every_value(dialect):
     assert (config.data.augment.title, config.data.augment.upper) == (0.1, 0)
 
 
-@pytest.mark.parametrize("preset", ["tiny", "small"])
+@pytest.mark.parametrize("preset", ["tiny", "small", "student-tiny", "student-base"])
 def test_small_presets_train_by_muon_unless_told_otherwise(preset):
     def training(**keys):
         return Config.from_dict({"model": {"preset": preset}, "training": keys}).training
@@ -101,10 +101,25 @@ def test_the_papers_presets_have_the_papers_parameters(preset, millions):
     assert model.dropout == {"base": 0.1, "big": 0.3}[preset]
 
 
+@pytest.mark.parametrize(("name", "millions", "megabytes"), [("tiny", 16, 17), ("base", 27, 31)])
+def test_students_fit_into_phones(name, millions, megabytes):
+    """Counted from the recipe by hand; int8 stores a byte per parameter, and 0.6 MB around it."""
+    config = read_recipe(find_recipe(f"student-{name}"))
+    model = config.model
+    d, f = model.d_model, model.d_ff
+    attention, ssru, feed_forward, norm = 4 * d * d + 4 * d, 2 * d * d + d, 2 * d * f + d + f, 2 * d
+    encoder = model.num_layers * (attention + feed_forward + 2 * norm) + norm
+    decoder = model.num_decoder_layers * (ssru + attention + feed_forward + 3 * norm) + norm
+    assert (model.num_layers, model.num_decoder_layers, model.decoder) == (6, 2, "ssru")
+    count = (config.tokenizer.vocab_size * d + encoder + decoder) / 1e6
+    assert count == pytest.approx(millions, rel=0.02)
+    assert count + 0.6 < megabytes
+
+
 @pytest.mark.parametrize("name", builtin_recipes())
 def test_builtin_recipes_are_valid_and_begin_with_a_description(name):
     path = find_recipe(name)
-    assert read_recipe(path).data.train
+    assert read_recipe(path).data.train or name.startswith("student-")  # a teacher writes it
     assert path.read_text().startswith("# ")
 
 

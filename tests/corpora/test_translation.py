@@ -193,7 +193,7 @@ def test_a_job_goes_on_in_its_folder_and_in_no_other(tmp_path):
     with pytest.raises(FileExistsError, match="is a file, not a folder"):
         held(out / "a", {})
     (out / JOB).write_text("")
-    with pytest.raises(ValueError, match=r"translation\.json is damaged .*another --output"):
+    with pytest.raises(ValueError, match=r"translation\.json is damaged .*another folder"):
         held(out, {"model": "1"})
 
 

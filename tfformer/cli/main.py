@@ -10,6 +10,7 @@ import click
 
 from tfformer import __version__
 from tfformer.cli import doctor, evaluate, explain, generate, import_model, serve, train, translate
+from tfformer.cli.distill import distill
 from tfformer.cli.export import export
 from tfformer.cli.options import examples
 from tfformer.cli.terminal import open_closed_streams
@@ -32,6 +33,7 @@ class Program(click.Group):
         train.recipes,
         train.corpus,
         train.train,
+        distill,
         import_model.import_model,
         translate.translate,
         generate.generate,

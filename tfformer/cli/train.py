@@ -3,10 +3,19 @@
 import itertools
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
-from tfformer.cli.options import AT_LEAST_1, NewFolder, RunFolder, examples, new_folder
+from tfformer.cli.options import (
+    AT_LEAST_1,
+    CommandWithSettings,
+    NewFolder,
+    RunFolder,
+    examples,
+    new_folder,
+    settings,
+)
 from tfformer.cli.options import ray as ray_cluster
 from tfformer.cli.terminal import load_tensorflow
 from tfformer.storage.artifact_folders import check_free, run_folder
@@ -32,26 +41,11 @@ def corpus(name: str, output: str) -> None:
     phrasebook.write(Path(output))
 
 
-class Train(click.Command):
-    """A command whose `--set` takes several values: `--set a.b=1 c.d=2`."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        repeated: list[str] = []
-        is_setting = False
-        for word in args:
-            if word.startswith("-"):
-                is_setting = word == "--set"
-            elif is_setting and repeated[-1] != "--set":
-                repeated.append("--set")
-            repeated.append(word)
-        return super().parse_args(ctx, repeated)
-
-
 TRAINING = "tfformer train recipe.yaml --run-dir runs/mine --set data.folder=corpus"
 
 
 @click.command(
-    cls=Train,
+    cls=CommandWithSettings,
     epilog=examples(
         "tfformer train phrasebook --run-dir runs/phrasebook",
         f"{TRAINING} training.epochs=30",
@@ -68,13 +62,7 @@ TRAINING = "tfformer train recipe.yaml --run-dir runs/mine --set data.folder=cor
     metavar="DIR",
     help="The new run: an empty or missing folder, or an address such as s3://bucket/run.",
 )
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="SECTION.KEY=VALUE...",
-    help="Change the recipe, for example training.epochs=30.",
-)
+@settings
 @click.option("--resume", is_flag=True, help="Continue the interrupted run in DIR.")
 @click.option(
     "--init-from",
@@ -122,13 +110,19 @@ def train(
 
         result = train_on_ray(ray, workers or 1, config, run_dir, resume, init_from)
     else:
-        from tfformer.data.sources import check_exists, source_files
-
-        for source in filter(None, (config.data.train, config.data.valid)):
-            for path in itertools.chain.from_iterable(source_files(source, config.data.folder)):
-                check_exists(path.absolute())
+        check_text(config.data.train, config.data.folder)
+        check_text(config.data.valid, config.data.folder)
         load_tensorflow()
         from tfformer.training.train import train as train_here
 
         result = train_here(config, run_dir, resume, init_from)
     print(json.dumps(result))
+
+
+def check_text(source: Any, folder: str) -> None:
+    """Raise FileNotFoundError if a file of a recipe's text does not exist."""
+    from tfformer.data.sources import check_exists, source_files
+
+    if source:
+        for path in itertools.chain.from_iterable(source_files(source, folder)):
+            check_exists(path.absolute())

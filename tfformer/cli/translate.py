@@ -9,7 +9,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -39,7 +39,8 @@ from tfformer.storage.artifact_folders import exported_version, is_run, run_fold
 
 if TYPE_CHECKING:
     from tfformer.corpora.parts import Counts, Part
-    from tfformer.engines import Artifact, Engine
+    from tfformer.corpora.teachers import Teacher
+    from tfformer.engines import Engine
     from tfformer.text import TextTranslator
 
 LINES_ONLY = ("n_best", "scores", "alignments")  # options
@@ -313,19 +314,11 @@ def _translate_corpus(options: Options) -> None:
 
     if is_run(options.run):  # an export may need no TensorFlow
         load_tensorflow()
-    from tfformer.corpora.parts import find_parts, job_folder
+    from tfformer.corpora.parts import find_parts
 
     model = find_artifact(options.run, options.beam_size)
     parts = find_parts(pattern, folder)
-    workers = options.workers or 1
-    if workers > len(parts):
-        raise ValueError(
-            f"--workers {workers} is more than the {counted(len(parts), 'file')} of {pattern}; "
-            "use fewer, or split the files"
-        )
-    settings = {"model": model.digest, "beam_size": model.beam_size}
-    with job_folder(folder, settings):
-        counts = _translate_parts(options.ray, model, parts, workers)
+    counts = translate_parts(model, parts, options.workers or 1, options.ray)
     print(json.dumps(counts._asdict()))
 
 
@@ -342,18 +335,30 @@ def _checked_files(options: Options) -> tuple[str, str]:
     return options.input, options.output
 
 
-def _translate_parts(
-    cluster: str | None, model: Artifact, parts: Sequence[Part], workers: int
+def translate_parts(
+    teacher: Teacher, parts: Sequence[Part], workers: int, cluster: str | None, **settings: Any
 ) -> Counts:
-    """Translate the parts that are not done yet, in processes or on a cluster."""
-    remaining = [part for part in parts if not part.is_done]
+    """Translate the parts that are not done yet, in processes or on a cluster.
+
+    `settings` further determine the content of the output folder.
+    """
+    from tfformer.corpora.parts import job_folder
+
     files = counted(len(parts), "file")
-    print(f"{files}, of which {len(parts) - len(remaining):,} are done", file=sys.stderr)
-    with CorpusProgress([part.source for part in remaining]) as progress:
-        if cluster:
-            from tfformer.corpora import on_ray
+    if workers > len(parts):
+        raise ValueError(
+            f"--workers {workers} is more than the {files} of the text; use fewer, or split the "
+            "files"
+        )
+    settings |= {"model": teacher.digest, "beam_size": teacher.beam_size}
+    with job_folder(parts[0].output.parent, settings):
+        remaining = [part for part in parts if not part.is_done]
+        print(f"{files}, of which {len(parts) - len(remaining):,} are done", file=sys.stderr)
+        with CorpusProgress([part.source for part in remaining]) as progress:
+            if cluster:
+                from tfformer.corpora import on_ray
 
-            return on_ray.translate_parts(cluster, model, remaining, workers, progress.show)
-        from tfformer.corpora.workers import translate_parts
+                return on_ray.translate_parts(cluster, teacher, remaining, workers, progress.show)
+            from tfformer.corpora import workers as processes
 
-        return translate_parts(model, remaining, workers, progress.show)
+            return processes.translate_parts(teacher, remaining, workers, progress.show)

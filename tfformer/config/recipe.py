@@ -9,14 +9,18 @@ from tfformer.config.dialect import Dialect
 from tfformer.config.section import Section
 from tfformer.special_ids import PLACEHOLDER
 
+# student-tiny, student-base: sizes of Firefox's models, whose decoders have recurrent units.
+STUDENT: dict[str, Any] = {"num_decoder_layers": 2, "decoder": "ssru", "norm": "pre"}
 # base, big: Vaswani et al. 2017, table 3; tiny, small: our own; the recipe sets their dropout.
 PRESETS: dict[str, dict[str, Any]] = {
     "tiny": {"num_layers": 4, "d_model": 128, "num_heads": 4, "d_ff": 256, "norm": "pre"},
     "small": {"num_layers": 6, "d_model": 256, "num_heads": 4, "d_ff": 1024, "norm": "pre"},
     "base": {"num_layers": 6, "d_model": 512, "num_heads": 8, "d_ff": 2048, "dropout": 0.1},
     "big": {"num_layers": 6, "d_model": 1024, "num_heads": 16, "d_ff": 4096, "dropout": 0.3},
+    "student-tiny": STUDENT | {"num_layers": 6, "d_model": 256, "num_heads": 8, "d_ff": 1280},
+    "student-base": STUDENT | {"num_layers": 6, "d_model": 384, "num_heads": 8, "d_ff": 1536},
 }
-# How tiny and small train, unless a recipe names another optimizer or schedule.
+# How tiny, small and students train, unless a recipe names another optimizer or schedule.
 TRAINING_OF_SMALL_PRESETS: dict[str, Any] = {
     "optimizer": "muon",
     "weight_decay": 0.1,
@@ -85,6 +89,11 @@ class ModelConfig(Section):
                 f"model.preset={preset!r} is not known; the presets are {', '.join(PRESETS)}"
             )
         changes = {key: value for key, value in values.items() if key != "preset"}
+        if preset.startswith("student") and changes.get("decoder", "ssru") != "ssru":
+            raise ValueError(
+                f"model.decoder={changes['decoder']!r} contradicts model.preset={preset!r}, whose "
+                "decoder is ssru; leave out one of them"
+            )
         return PRESETS[preset] | changes
 
     @model_validator(mode="after")
@@ -322,7 +331,7 @@ class Config(Section):
             return values
         sections = {name: section for name, section in values.items() if section is not None}
         match sections.get("model"), sections.get("training", {}):
-            case {"preset": "tiny" | "small"}, {**stated}:
+            case {"preset": "tiny" | "small" | "student-tiny" | "student-base"}, {**stated}:
                 is_muon = stated.get("optimizer", "muon") == "muon"
                 if is_muon and stated.get("schedule", "linear") == "linear":
                     sections["training"] = TRAINING_OF_SMALL_PRESETS | stated

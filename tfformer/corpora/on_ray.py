@@ -18,8 +18,9 @@ from ray.data import ActorPoolStrategy, DataContext
 
 from tfformer import __version__
 from tfformer.corpora.parts import Advance, Counts, Part, translate_part
+from tfformer.corpora.teachers import Teacher
 from tfformer.corpora.workers import MAX_DEATHS, SECONDS_A_REPORT, Outcomes, Report, WorkersError
-from tfformer.engines import Artifact, Engine
+from tfformer.engines import Engine
 from tfformer.runtime.ray_cluster import Head, check_version, connect, on_head, reason
 
 AT_ONCE = 8  # maximum concurrent calls to the job
@@ -31,7 +32,7 @@ Outcome = Counts | Exception | None  # outcome of a part; None if workers died o
 
 def translate_parts(
     address: str,
-    model: Artifact,
+    model: Teacher,
     parts: Sequence[Part],
     count: int,
     report: Report = lambda counts: None,
@@ -47,13 +48,16 @@ def translate_parts(
     connect(address, log_to_driver=False)
     try:
         # Symbolic links are not resolved, because a file's name tells whether it is compressed.
-        absolute = [Part(part.source.absolute(), part.output.absolute()) for part in parts]
+        absolute = [
+            part._replace(source=part.source.absolute(), output=part.output.absolute())
+            for part in parts
+        ]
         return _followed(model, absolute, count, report)
     finally:
         ray.shutdown()
 
 
-def _followed(model: Artifact, parts: Sequence[Part], count: int, report: Report) -> Counts:
+def _followed(model: Teacher, parts: Sequence[Part], count: int, report: Report) -> Counts:
     job = on_head(TranslationJob, max_concurrency=AT_ONCE)
     head = Head()
     outcomes = Outcomes(parts)
@@ -97,7 +101,7 @@ class TranslationJob:
         self._over: set[int] = set()
         self._news: list[tuple[int, Outcome]] = []
 
-    def run(self, model: Artifact, parts: Sequence[Part], count: int, version: str) -> None:
+    def run(self, model: Teacher, parts: Sequence[Part], count: int, version: str) -> None:
         """Translate all parts with `count` workers.
 
         A worker that dies is restarted on a free CPU and gets the same part again. Ray's limit on
@@ -162,7 +166,7 @@ class TranslationJob:
 class PartTranslator:
     """A worker that loads the model once and translates one part after another."""
 
-    def __init__(self, job: Any, model: Artifact, parts: list[Part], version: str) -> None:
+    def __init__(self, job: Any, model: Teacher, parts: list[Part], version: str) -> None:
         self._job = job
         self._model = model
         self._parts = parts

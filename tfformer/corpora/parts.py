@@ -15,6 +15,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO
 
+from tfformer.config.corpora import TSV
+from tfformer.corpora.teachers import Program
 from tfformer.data.encoding import in_batches
 from tfformer.data.sources import Bytes, lines_of_bytes, matching_files, unpacked
 from tfformer.engines import Engine
@@ -40,10 +42,13 @@ class Part(NamedTuple):
     """A file to translate, and the file of its translations.
 
     Both have one sentence per line, in UTF-8, and are compressed by gzip if the name ends in `.gz`.
+    A part that `makes_pairs` may have a reference after a tab in each line of a TSV file; its
+    output has lines of source, tab, translation, without the lines that have no translation.
     """
 
     source: Path
     output: Path
+    makes_pairs: bool = False
 
     @property
     def bad_lines(self) -> Path:
@@ -56,10 +61,11 @@ class Part(NamedTuple):
         return self.output.is_file()
 
 
-def find_parts(pattern: str, folder: str | Path) -> list[Part]:
+def find_parts(pattern: str, folder: str | Path, makes_pairs: bool = False) -> list[Part]:
     """Find the files of a pattern, such as `corpus/part-*.en.gz`, in the order of their names.
 
-    `folder` is the folder of the translations; see `matching_files` for patterns.
+    `folder` is the folder of the translations; see `matching_files` for patterns. Pairs are stored
+    as `.tsv.gz` files.
 
     Raises:
         FileNotFoundError: There is no such file, or a link is broken.
@@ -80,13 +86,16 @@ def find_parts(pattern: str, folder: str | Path) -> list[Part]:
                 f"{source} has the name of a file that a job writes beside its translations; "
                 "rename it, or use a pattern that leaves it out"
             )
-        if source.name in names:
+        name = source.name
+        if makes_pairs:
+            name = name.removesuffix(".gz").removesuffix(".tsv") + ".tsv.gz"
+        if name in names:
             raise ValueError(
-                f"{names[source.name]} and {source} have the same name, which their translations "
+                f"{names[name]} and {source} have the same name, which their translations "
                 "would share; rename one of them"
             )
-        names[source.name] = source
-    parts = [Part(source, Path(folder) / source.name) for source in sources]
+        names[name] = source
+    parts = [Part(source, Path(folder) / name, makes_pairs) for name, source in names.items()]
     if parts[0].source.resolve() == parts[0].output.resolve():
         raise ValueError(f"--output {folder} is the folder of the corpus itself; choose another")
     return parts
@@ -106,7 +115,7 @@ def job_folder(folder: str | Path, settings: Mapping[str, Any]) -> Iterator[None
     """
     job = Path(folder)
     if job.exists() and not job.is_dir():
-        raise FileExistsError(f"{job} is a file, not a folder; choose another --output")
+        raise FileExistsError(f"{job} is a file, not a folder; choose another folder")
     job.mkdir(parents=True, exist_ok=True)
     with locked(job / LOCK, f"another command is translating into {job}; wait until it ends"):
         _begin_job(job, dict(settings))
@@ -120,7 +129,7 @@ def _begin_job(folder: Path, settings: dict[str, Any]) -> None:
     is_empty = all(TEMPORARY.fullmatch(name) for name in names)
     if not is_empty and not job.is_file():
         raise FileExistsError(
-            f"{folder} is not empty and has no {JOB} of an earlier job; choose another --output"
+            f"{folder} is not empty and has no {JOB} of an earlier job; choose another folder"
         )
     if is_empty:
         write_text(job, json.dumps(settings, indent=2) + "\n")
@@ -130,12 +139,12 @@ def _begin_job(folder: Path, settings: dict[str, Any]) -> None:
     except ValueError as error:
         raise ValueError(
             f"{job} is damaged ({error}), so the model of the translations beside it is unknown; "
-            "choose another --output"
+            "choose another folder"
         ) from None
     if earlier != settings:
         raise ValueError(
             f"{folder} has translations by another model or with other settings; choose another "
-            "--output"
+            "folder"
         )
 
 
@@ -163,7 +172,9 @@ def translate_part(engine: Engine, part: Part, advance: Advance) -> Counts:
     """Translate a part and write it completely or not at all.
 
     A line that is not UTF-8, or that the tokenizer rejects, gets a blank translation, and its
-    number is written to `part.bad_lines`. `advance` is called after every few sentences.
+    number is written to `part.bad_lines`. For a line with a reference, the candidate closest to it
+    is written (sequence-level interpolation; Kim and Rush 2016). `advance` is called after every
+    few sentences.
     """
     total = Counts()
     read = 0  # bytes
@@ -173,10 +184,11 @@ def translate_part(engine: Engine, part: Part, advance: Advance) -> Counts:
         unpacked(raw, part.source) as stream,
         _opened_output(part.output) as output,
     ):
-        for read_lines in in_batches(_lines(stream, raw, str(part.source)), CHUNK):
+        for read_lines in in_batches(_lines(stream, raw, part), CHUNK):
             chunk, lengths = _counted(engine, read_lines)
             bad += [f"{line.number}\t{line.reason}" for line in chunk if line.reason]
-            for counts in _write_chunk(engine, chunk, lengths, chunk[-1].end - read, output):
+            size = chunk[-1].end - read
+            for counts in _write_chunk(engine, part, chunk, lengths, size, output):
                 total = total.plus(counts)
                 advance(counts)
             read = chunk[-1].end
@@ -211,6 +223,7 @@ class Line(NamedTuple):
     text: str  # the sentence; empty if the line is bad
     reason: str  # why the line is bad, otherwise empty
     end: int  # the file offset after the line, in bytes as stored on disk
+    reference: str | None = None  # a human translation
 
 
 def _counted(engine: Engine, lines: list[Line]) -> tuple[list[Line], list[int]]:
@@ -233,40 +246,78 @@ def _counted(engine: Engine, lines: list[Line]) -> tuple[list[Line], list[int]]:
 
 
 def _write_chunk(
-    engine: Engine, chunk: Sequence[Line], lengths: Sequence[int], size: int, output: TextIO
+    engine: Engine,
+    part: Part,
+    chunk: Sequence[Line],
+    lengths: Sequence[int],
+    size: int,
+    output: TextIO,
 ) -> Iterator[Counts]:
     """Translate lines of similar length together, and write all lines in their order.
 
     Yields counts. `size` is the size of the lines in bytes, as stored on disk.
     """
-    sentences = [line.text for line in chunk]
     order = sorted(range(len(chunk)), key=lengths.__getitem__)
     full = [index for index in order if lengths[index]]
     translations = [""] * len(chunk)
+    translated = _translated(engine, [chunk[index] for index in full])
     for portion in in_batches(full, PORTION):
-        translated = engine.translate([sentences[index] for index in portion])
-        for index, translation in zip(portion, translated, strict=True):
-            translations[index] = translation.replace("\n", " ")
+        for index in portion:
+            translations[index] = next(translated).replace("\n", " ")
         of_portion = [lengths[index] for index in portion]
         truncated = sum(length > engine.max_tokens for length in of_portion)
         yield Counts(len(portion), sum(of_portion), truncated=truncated)
-    output.writelines(f"{translation}\n" for translation in translations)
+    next(translated, None)  # waits for the end of a program, whose exit code may be an error
+    if part.makes_pairs:
+        pairs = zip(chunk, translations, strict=True)
+        rows = [(line.text, text.replace("\t", " ")) for line, text in pairs if text.strip()]
+        output.writelines(f"{source}\t{target}\n" for source, target in rows)
+    else:
+        output.writelines(f"{translation}\n" for translation in translations)
     bad = sum(bool(line.reason) for line in chunk)
     yield Counts(len(chunk) - len(full), size=size, bad=bad)
 
 
-def _lines(stream: Bytes, raw: BinaryIO, name: str) -> Iterator[Line]:
-    for number, line in enumerate(lines_of_bytes(stream, name), start=1):
+def _translated(engine: Engine, lines: Sequence[Line]) -> Iterator[str]:
+    """Yield the translation of each line."""
+    if isinstance(engine, Program):  # started once, it answers line by line
+        yield from engine.answers([line.text for line in lines])
+        return
+    for portion in in_batches(lines, PORTION):
+        sentences = [line.text for line in portion]
+        references = [line.reference for line in portion]
+        if None in references:  # then no line has one
+            yield from engine.translate(sentences)
+            continue
+        from sacrebleu import sentence_chrf
+
+        for candidates, reference in zip(engine.n_best(sentences), references, strict=True):
+            texts = [candidate.text for candidate in candidates]
+            scores = [sentence_chrf(text, [str(reference)]).score for text in texts]
+            yield texts[scores.index(max(scores))]
+
+
+def _lines(stream: Bytes, raw: BinaryIO, part: Part) -> Iterator[Line]:
+    has_references = part.makes_pairs and part.source.name.endswith(TSV)
+    for number, line in enumerate(lines_of_bytes(stream, str(part.source)), start=1):
         content = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
         content = content.removesuffix(b"\n").removesuffix(b"\r")
         text = reason = ""
+        reference = None
         try:
             text = content.decode("utf-8")
         except UnicodeDecodeError as error:
             reason = f"not UTF-8 at byte {error.start + 1}"
         if "\0" in text:
             text, reason = "", "a NUL character"
-        yield Line(number, text, reason, raw.tell())
+        if has_references and text:
+            text, *columns = text.split("\t")
+            if len(columns) != 1:
+                text, reason = "", f"{1 + len(columns)} columns, not 2"
+            reference = "".join(columns)
+        elif part.makes_pairs:
+            text = text.replace("\t", " ")
+        yield Line(number, text, reason, raw.tell(), reference)
 
 
 @contextmanager

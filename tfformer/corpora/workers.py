@@ -21,7 +21,8 @@ from ctypes import c_int64
 from typing import Any
 
 from tfformer.corpora.parts import Counts, Part, summed, translate_part
-from tfformer.engines import Artifact, ArtifactError, Engine
+from tfformer.corpora.teachers import Teacher
+from tfformer.engines import ArtifactError, Engine
 
 MAX_DEATHS = 3  # dead workers after which a part is skipped
 MAX_LOST = 3  # skipped parts in a row, after which the work ends
@@ -37,7 +38,7 @@ class WorkersError(OSError):
 
 
 def translate_parts(
-    model: Artifact,
+    model: Teacher,
     parts: Sequence[Part],
     count: int,
     report: Report = lambda counts: None,
@@ -96,7 +97,7 @@ class Worker:
     all would end when the first dies.
     """
 
-    def __init__(self, model: Artifact) -> None:
+    def __init__(self, model: Teacher) -> None:
         self.model = model
         self.part: Part | None = None  # the last part that it has started
         self.future: Future[Counts] | None = None  # the part's future, until it ends
@@ -230,12 +231,12 @@ def _end_with(parent: int) -> None:
 
 
 @functools.cache
-def _engine(model: Artifact) -> Engine:
+def _engine(model: Teacher) -> Engine:
     """Return the engine, with one thread, for all parts that this process translates."""
     return model.open(threads=1)
 
 
-def _translate(model: Artifact, part: Part) -> Counts:
+def _translate(model: Teacher, part: Part) -> Counts:
     [sums] = _SUMS
 
     def advance(counts: Counts) -> None:

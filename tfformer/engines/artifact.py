@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,6 +54,15 @@ class Artifact(NamedTuple):
     path: str  # a run directory, which may be remote, or the folder of one exported version
     beam_size: int  # number of beams; 1 is greedy search
     digest: str  # SHA-256 of its settings, vocabularies and weights
+
+    @property
+    def languages(self) -> Sequence[str]:
+        """The codes of the source language and the target language; empty if unknown."""
+        if self.format != "keras":
+            return read_manifest(Path(self.path)).get("languages") or []
+        from tfformer.run_directory import Run
+
+        return Run.open(self.path).languages or []
 
     def open(self, threads: int | None = None) -> Engine:
         """Load the artifact, possibly in a different process from the one that found it.

@@ -18,6 +18,7 @@ from tfformer.storage.whole_files import (
 
 RUN_CONFIG = "config.json"  # the file that makes a folder a run directory
 MANIFEST = "manifest.json"  # the file that marks an exported version
+PAIRS = "pairs"  # the folder of a teacher's translations, which are made before the run
 # Files that a training run killed early may have written before config.json.
 BEFORE_CONFIG = {
     "tokenizer.model",
@@ -73,7 +74,7 @@ def check_free(path: str | Path) -> None:
 
     The folder may be absent, empty, or left by a training run that was killed at its start.
     """
-    names = folder_at(path).names()
+    names = folder_at(path).names() - {PAIRS}
     if RUN_CONFIG in names:
         raise FileExistsError(
             f"{path} already contains a run; add --resume (in Python resume=True) to continue it, "
