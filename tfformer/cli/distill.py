@@ -6,17 +6,9 @@ from pathlib import Path
 
 import click
 
-from tfformer.cli.options import (
-    AT_LEAST_1,
-    CommandWithSettings,
-    NewFolder,
-    beam_size,
-    examples,
-    ray,
-    settings,
-)
+from tfformer.cli.options import AT_LEAST_1, NewFolder, beam_size, examples, ray
 from tfformer.cli.terminal import load_tensorflow
-from tfformer.cli.train import check_text
+from tfformer.cli.train import CommandWithSettings, check_text, settings
 from tfformer.cli.translate import translate_parts
 from tfformer.storage.artifact_folders import PAIRS, check_free, is_run
 

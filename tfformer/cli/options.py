@@ -83,21 +83,6 @@ class LanguagePair(click.ParamType[tuple[str, str]]):
         return tuple(pair)
 
 
-class CommandWithSettings(click.Command):
-    """A command whose `--set` takes several values: `--set a.b=1 c.d=2`."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        repeated: list[str] = []
-        is_setting = False
-        for word in args:
-            if word.startswith("-"):
-                is_setting = word == "--set"
-            elif is_setting and repeated[-1] != "--set":
-                repeated.append("--set")
-            repeated.append(word)
-        return super().parse_args(ctx, repeated)
-
-
 def examples(*lines: str) -> str:
     """Return the end of a help page: example commands, printed verbatim."""
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
@@ -121,14 +106,6 @@ def ray(task: str) -> Callable[[F], F]:
 
 
 run = click.argument("run", type=RunFolder(), metavar="RUN")
-
-settings = click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="SECTION.KEY=VALUE...",
-    help="Change the recipe, for example training.epochs=30.",
-)
 
 beam_size = click.option(
     "--beam-size",

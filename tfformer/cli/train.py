@@ -7,15 +7,7 @@ from typing import Any
 
 import click
 
-from tfformer.cli.options import (
-    AT_LEAST_1,
-    CommandWithSettings,
-    NewFolder,
-    RunFolder,
-    examples,
-    new_folder,
-    settings,
-)
+from tfformer.cli.options import AT_LEAST_1, NewFolder, RunFolder, examples, new_folder
 from tfformer.cli.options import ray as ray_cluster
 from tfformer.cli.terminal import load_tensorflow
 from tfformer.storage.artifact_folders import check_free, run_folder
@@ -40,6 +32,29 @@ def corpus(name: str, output: str) -> None:
 
     phrasebook.write(Path(output))
 
+
+class CommandWithSettings(click.Command):
+    """A command whose `--set` takes several values: `--set a.b=1 c.d=2`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        repeated: list[str] = []
+        is_setting = False
+        for word in args:
+            if word.startswith("-"):
+                is_setting = word == "--set"
+            elif is_setting and repeated[-1] != "--set":
+                repeated.append("--set")
+            repeated.append(word)
+        return super().parse_args(ctx, repeated)
+
+
+settings = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="SECTION.KEY=VALUE...",
+    help="Change the recipe, for example training.epochs=30.",
+)
 
 TRAINING = "tfformer train recipe.yaml --run-dir runs/mine --set data.folder=corpus"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,15 +54,7 @@ class Artifact(NamedTuple):
     path: str  # a run directory, which may be remote, or the folder of one exported version
     beam_size: int  # number of beams; 1 is greedy search
     digest: str  # SHA-256 of its settings, vocabularies and weights
-
-    @property
-    def languages(self) -> Sequence[str]:
-        """The codes of the source language and the target language; empty if unknown."""
-        if self.format != "keras":
-            return read_manifest(Path(self.path)).get("languages") or []
-        from tfformer.run_directory import Run
-
-        return Run.open(self.path).languages or []
+    languages: tuple[str, ...] = ()  # codes of source and target; empty if unknown
 
     def open(self, threads: int | None = None) -> Engine:
         """Load the artifact, possibly in a different process from the one that found it.
@@ -121,7 +113,8 @@ def find_artifact(path: str | Path, beam_size: int | None = None) -> Artifact:
             f"{folder} supports only {supported}; omit --beam-size {beam_size}, or export the "
             "run again with it"
         )
-    return Artifact(format, folder, beam_size or exported, file_digest(Path(folder) / MANIFEST))
+    digest, languages = file_digest(Path(folder) / MANIFEST), manifest.get("languages") or ()
+    return Artifact(format, folder, beam_size or exported, digest, tuple(languages))
 
 
 def open_export(folder: Path) -> tuple[dict[str, Any], Tokenizers]:
@@ -196,4 +189,5 @@ def _run_artifact(folder: str, beam_size: int | None) -> Artifact:
         "weights": file_digest(run.weights),
     }
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
-    return Artifact("keras", folder, beam_size or decoding.beam_size, digest)
+    languages = tuple(run.languages or ())
+    return Artifact("keras", folder, beam_size or decoding.beam_size, digest, languages)
