@@ -261,6 +261,12 @@ def test_each_cue_that_had_words_has_words_and_its_tag(answer):
     assert all(re.fullmatch(r"<i>\w[^<>]*</i>", line) for line in lines)
 
 
+def test_cues_for_which_there_are_no_words_keep_their_order():
+    text = cues("One two", "three four", "five six", "seven eight")
+    found = translated(text, "srt", "Eins zwei")[0]
+    assert re.findall("^.*-->.*$", found, re.M) == re.findall("^.*-->.*$", text, re.M)
+
+
 @pytest.mark.parametrize(
     ("language", "marked"),
     [

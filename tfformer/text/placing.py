@@ -35,7 +35,8 @@ same two words of the translation, at the same relative position.
    'Der <b>Hund</b> schläft.'
 
 5. An element surrounds the words that its words are connected to. No two elements share a word.
-Each element that contains words in the sentence gets at least one word, if there are enough.
+Each element that contains a word in the sentence, or a sign that the translation lacks, gets at
+least one word, if there are enough.
 
    >>> place("<i>I</i> <b>love</b><u>you</u> all", "Ich liebe euch")
    '<i>Ich</i> <b>liebe</b> <u>euch</u>'
@@ -391,7 +392,7 @@ class _Placing:
         cue_ends = []
         for index in breaks:
             needed = len(fixed) - bisect_right(fixed, index)
-            free = possible[: max(0, len(possible) - needed)]
+            free = possible[: max(index in fixed, len(possible) - needed)]
             if free:
                 wanted = self._offsets[index] * scale
                 number = min(free, key=lambda one: abs(self._target[one - 1].end - wanted))
@@ -425,7 +426,8 @@ class _Placing:
             if piece.role is Role.TEXT or piece.role in BREAKS or (has_tokens and len(group) == 1):
                 continue
             if has_tokens:
-                has_words = any(token.is_word for token in self._source[slice(*mark.tokens)])
+                tokens = self._source[slice(*mark.tokens)]
+                has_words = any(token.is_word or not token.targets for token in tokens)
                 mark.inside = self._marks(index + 1, behind - 1)
                 mark.need = max(has_words, sum(one.need for one in mark.inside))
                 mark.end_tag = group[-1].reworded or group[-1].raw
