@@ -12,6 +12,7 @@ import numpy as np
 from tfformer.checkpoints.vocabulary import RowOrder
 from tfformer.checkpoints.weight_names import OUTPUT_BIAS, SOURCE, TABLES, WeightName, shapes
 from tfformer.config import DecodingConfig, ModelConfig
+from tfformer.data.encoding import IdRows
 
 FLOAT_DTYPES = ("float16", "float32", "float64")
 POSITION_CHOICES = ("auto", "marian", "hf")
@@ -100,6 +101,7 @@ class Checkpoint:
     # What is needed to write the checkpoint again: the foreign configuration, plain JSON
     details: dict[str, Any] = field(default_factory=dict)
     rewrites: Rewrites = ()  # the rewrites applied before SentencePiece
+    shortlist: IdRows | None = None  # the candidates of each source piece, by foreign ids
     # Origin, licence and digests of the files
     provenance: dict[str, Any] = field(default_factory=dict)
 

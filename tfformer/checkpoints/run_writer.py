@@ -14,6 +14,7 @@ import h5py
 import numpy as np
 
 from tfformer.checkpoints.foreign_checkpoint import Checkpoint, Rewrites, Vocabulary
+from tfformer.checkpoints.marian.shortlist import in_our_order
 from tfformer.checkpoints.provenance import write_record
 from tfformer.checkpoints.weight_names import (
     OUTPUT_BIAS,
@@ -71,6 +72,9 @@ def _write(run_path: Path, checkpoint: Checkpoint) -> None:
     run.save_weights(
         StreamedWeights(config.model, tokenizers, lambda weight: _in_our_order(checkpoint, weight))
     )
+    if checkpoint.shortlist is not None:
+        source_order, target_order = checkpoint.source.order, checkpoint.target.order
+        run.save_shortlist(in_our_order(checkpoint.shortlist, source_order, target_order))
     write_record(run, record)
     run.finish({"imported": checkpoint.family})
 

@@ -13,6 +13,7 @@ from tfformer.cli import doctor, evaluate, explain, generate, import_model, serv
 from tfformer.cli.distill import distill
 from tfformer.cli.export import export
 from tfformer.cli.options import examples
+from tfformer.cli.shortlist import shortlist
 from tfformer.cli.terminal import open_closed_streams
 from tfformer.runtime.extras import install_line
 
@@ -42,6 +43,7 @@ class Program(click.Group):
         evaluate.score,
         explain.attention,
         explain.inspect,
+        shortlist,
         export,
         serve.serve,
         doctor.doctor,

@@ -46,7 +46,9 @@ class IdRows:
     offsets: np.ndarray  # (rows + 1,) integers; row i is `ids[offsets[i] : offsets[i + 1]]`
 
     @classmethod
-    def of(cls, rows: Sequence[Sequence[int]], dtype: npt.DTypeLike = np.int32) -> IdRows:
+    def of(
+        cls, rows: Sequence[Sequence[int] | np.ndarray], dtype: npt.DTypeLike = np.int32
+    ) -> IdRows:
         """Copy lists of ids into an array of `dtype`."""
         offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
         return cls(np.fromiter(itertools.chain.from_iterable(rows), dtype, offsets[-1]), offsets)

@@ -187,6 +187,7 @@ def _run_artifact(folder: str, beam_size: int | None) -> Artifact:
         "max_length": data.max_length,
         "languages": data.languages,
         "weights": file_digest(run.weights),
+        "shortlist": file_digest(run.shortlist) if run.shortlist.is_file() else None,
     }
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
     languages = tuple(run.languages or ())

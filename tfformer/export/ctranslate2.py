@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +57,7 @@ class CTranslate2(Format):
     def prepare(self, run: Run, step: Steps) -> None:
         run.check_architecture("encoder-decoder")
         check_installed("ctranslate2", "CTranslate2", "ctranslate2")
+        run.warn_of_shortlist("CTranslate2")
 
     def write(self, folder: Path, model: TextModel) -> None:
         from tfformer.model.transformer import Transformer
@@ -69,7 +71,9 @@ class CTranslate2(Format):
     def questions(self, model: TextModel, samples: Sequence[str]) -> list[Question]:
         from tfformer.export.parity import beam, greedy
 
-        return [greedy("greedy", model, samples), beam("beam", model, samples)]
+        of_all = copy.copy(model)
+        of_all.shortlist = None
+        return [greedy("greedy", of_all, samples), beam("beam", of_all, samples)]
 
 
 def write(

@@ -235,7 +235,8 @@ def _top_continuations(
     """
     sentences = tf.shape(scores)[0]  # B
     beam_size = scores.shape[1]  # N
-    per_beam = min(count, logits.shape[-1])  # no beam contributes more than `count` tokens
+    # No beam contributes more than `count` tokens. A shortlist has at least as many candidates.
+    per_beam = min(count, logits.shape[-1] or count)
     top_logits, tokens = top_k(without(logits, suppressed), per_beam)  # (B * N, per_beam)
     best = tokens[:, 0]
     if suppressed is not None:  # it may itself be the most likely token

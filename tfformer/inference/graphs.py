@@ -27,6 +27,7 @@ from tfformer.inference.search import (
     greedy_search,
     sample,
 )
+from tfformer.inference.shortlist import IMPOSSIBLE, Candidates, Shortlist
 from tfformer.model.cache import BeamCache, Cache, capacity_of, enlarged
 from tfformer.model.language_model import LanguageModel
 from tfformer.model.stacks import ProjectedMemory
@@ -34,7 +35,6 @@ from tfformer.model.token_model import ToLogits
 from tfformer.model.transformer import Transformer
 from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 
-IMPOSSIBLE = -1e9  # the logit of a token that cannot follow
 FIRST_CAPACITY = 16  # initial positions in a growing cache
 
 PrefixState = tuple[Cache, tf.Tensor, tf.Tensor]  # cache, prefixes and their lengths
@@ -45,6 +45,8 @@ class DecoderState(NamedTuple):
 
     cache: Any  # keys and values of the positions decoded so far; a `BeamCache` with several beams
     memory: ProjectedMemory  # the projected sources
+    # (B, U), added to the logits of the candidates; () without a shortlist
+    bias: Any = ()
 
     def enlarged(self, times: tf.Tensor) -> "DecoderState":
         """Return this state with `times` its capacity."""
@@ -56,10 +58,10 @@ class DecoderState(NamedTuple):
 
     def kept(self, sentences: tf.Tensor) -> "DecoderState":
         """Return the state of the sentences with these indices."""
-        memory = gather_rows(self.memory, sentences)
+        memory, bias = gather_rows((self.memory, self.bias), sentences)
         if isinstance(self.cache, BeamCache):
-            return DecoderState(self.cache.kept(sentences), memory)
-        return DecoderState(gather_rows(self.cache, sentences), memory)
+            return DecoderState(self.cache.kept(sentences), memory, bias)
+        return DecoderState(gather_rows(self.cache, sentences), memory, bias)
 
 
 class Decoding(NamedTuple):
@@ -80,6 +82,7 @@ def translate_ids(
     decoding: DecodingConfig,
     to_logits: ToLogits | None = None,
     first_token: int | None = None,
+    shortlist: Shortlist | None = None,
 ) -> Hypotheses:
     """Find the best translations of each source, by greedy or beam search.
 
@@ -92,12 +95,16 @@ def translate_ids(
         to_logits: Projects hidden states (..., D) to logits (..., V); `model.logits` by default.
         first_token: The id that every translation begins with, with probability 1, such as a
             language token.
+        shortlist: The pieces that translations consist of, see `Shortlist`; by default all. Scores
+            are log-probabilities among the candidates of each sentence. The search must not have a
+            `first_token` or the dialect's rules.
 
     Returns:
         N hypotheses for each of the B sources, best first.
     """
     beam_size, dialect = decoding.beam_size, model.dialect
-    start = start_decoding(model, source, max_length, beam_size, to_logits, first_token)
+    candidates = shortlist.candidates(source, spare=2 * beam_size) if shortlist else None
+    start = start_decoding(model, source, max_length, beam_size, to_logits, first_token, candidates)
     step_fn, state, max_lengths, capacity, rounds = start
     limits: dict[str, Any] = {
         "capacity": capacity,
@@ -106,20 +113,24 @@ def translate_ids(
         "rounds": rounds,
     }
     if beam_size == 1:
-        return greedy_search(step_fn, state, max_lengths, **limits)
-    hypotheses = beam_search(
-        step_fn,
-        state,
-        max_lengths,
-        beam_size=beam_size,
-        alpha=decoding.length_penalty,
-        length_normalization=dialect.length_normalization,
-        narrowing=dialect.narrowing,
-        early_stopping=dialect.early_stopping,
-        reorder=DecoderState.reordered,
-        **limits,
-    )
-    return _empty_where(max_lengths < 1, hypotheses)
+        hypotheses = greedy_search(step_fn, state, max_lengths, **limits)
+    else:
+        hypotheses = beam_search(
+            step_fn,
+            state,
+            max_lengths,
+            beam_size=beam_size,
+            alpha=decoding.length_penalty,
+            length_normalization=dialect.length_normalization,
+            narrowing=dialect.narrowing,
+            early_stopping=dialect.early_stopping,
+            reorder=DecoderState.reordered,
+            **limits,
+        )
+        hypotheses = _empty_where(max_lengths < 1, hypotheses)
+    if candidates is None:
+        return hypotheses
+    return hypotheses._replace(ids=tf.gather(candidates.ids, hypotheses.ids))
 
 
 def sample_ids(
@@ -196,12 +207,13 @@ def start_decoding(
     beam_size: int,
     to_logits: ToLogits | None = None,
     first_token: int | None = None,
+    candidates: Candidates | None = None,
 ) -> Decoding:
     """Encode the sources and prepare the step function and state that every search needs.
 
     If S is static, so is the capacity, and every shape in the graph is fixed. Otherwise the cache
-    starts small and grows, because few translations approach their limit. The arguments are those
-    of `translate_ids`.
+    starts small and grows, because few translations approach their limit. With `candidates`, the
+    search uses their indices as ids. The other arguments are those of `translate_ids`.
     """
     lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.int32)  # (B,)
     max_lengths = length_limits(lengths, max_length, model.dialect)  # (B,)
@@ -227,7 +239,12 @@ def start_decoding(
     else:
         cache = model.decoder.empty_beam_cache(tf.size(lengths), beam_size, first_capacity)
     step_fn = _step_fn(model, beam_size, to_logits or model.logits, first_token)
-    return Decoding(step_fn, DecoderState(cache, memory), max_lengths, capacity, rounds)
+    state = DecoderState(cache, memory)
+    if candidates is not None:
+        step_fn = _step_fn_among(model, beam_size, candidates.ids)
+        bias = 0.0 if model.output_bias is None else tf.gather(model.output_bias, candidates.ids)
+        state = state._replace(bias=candidates.bias + bias)
+    return Decoding(step_fn, state, max_lengths, capacity, rounds)
 
 
 def _step_fn(
@@ -244,11 +261,31 @@ def _step_fn(
         ids: tf.Tensor, step: tf.Tensor, state: DecoderState
     ) -> tuple[tf.Tensor, DecoderState]:
         ids = tf.reshape(ids, (-1, beam_size))  # (B, N)
-        hidden, cache = hidden_step(ids, step, *state)  # (B, N, D)
+        hidden, cache = hidden_step(ids, step, state.cache, state.memory)  # (B, N, D)
         logits = to_logits(tf.reshape(hidden, (-1, model.d_model)))  # (R, V)
         if first_token is not None:
             logits = tf.where(step == 0, tf.cast(certain, logits.dtype), logits)
         return logits, state._replace(cache=cache)
+
+    return step_fn
+
+
+def _step_fn_among(model: Transformer, beam_size: int, candidates: tf.Tensor) -> StepFn:
+    """Return a step function whose ids are indices of candidates (U,); its logits are (R, U)."""
+    table = tf.convert_to_tensor(model.output_embedding.embeddings)  # (V, D)
+    kernel = tf.transpose(tf.gather(table, candidates))  # (D, U)
+
+    def to_logits(hidden: tf.Tensor) -> tf.Tensor:
+        return tf.matmul(hidden, tf.cast(kernel, hidden.dtype))
+
+    over_indices = _step_fn(model, beam_size, to_logits, first_token=None)
+
+    def step_fn(
+        ids: tf.Tensor, step: tf.Tensor, state: DecoderState
+    ) -> tuple[tf.Tensor, DecoderState]:
+        logits, state = over_indices(tf.gather(candidates, ids), step, state)
+        bias = state.bias if beam_size == 1 else tf.repeat(state.bias, beam_size, axis=0)
+        return tf.cast(logits, tf.float32) + bias, state
 
     return step_fn
 

@@ -6,6 +6,7 @@ Shape letters: R rows, V vocabulary, L length of the ids, N tokens of a row, W w
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -113,7 +114,7 @@ def penalize_repetition(
     """
     written = tf.zeros_like(ids, tf.bool) | (tf.range(tf.shape(ids)[1]) < count)
     penalized = tf.where(logits < 0, logits * penalty, logits / penalty)
-    return tf.where(_named(ids, written, logits), penalized, logits)
+    return tf.where(marked(ids, written, tf.shape(logits)), penalized, logits)
 
 
 def forbid_repeated_ngrams(
@@ -127,7 +128,7 @@ def forbid_repeated_ngrams(
         last = tf.gather(ids, tf.maximum(count - distance, 0), axis=1)  # (R,)
         before = tf.pad(ids, ((0, 0), (distance, 0)))[:, :length]
         ends &= before == last[:, tf.newaxis]
-    return tf.where(_named(ids, ends, logits), logits.dtype.min, logits)
+    return tf.where(marked(ids, ends, tf.shape(logits)), logits.dtype.min, logits)
 
 
 def forbid_words(
@@ -142,14 +143,14 @@ def forbid_words(
     is_any = beginnings == ANY
     begun = tf.reduce_all(is_any | (recent[:, tf.newaxis] == beginnings), axis=2)  # (R, W)
     last = tf.zeros_like(begun, tf.int32) + tf.constant([word[-1] for word in words])
-    return tf.where(_named(last, begun, logits), logits.dtype.min, logits)
+    return tf.where(marked(last, begun, tf.shape(logits)), logits.dtype.min, logits)
 
 
-def _named(tokens: tf.Tensor, is_named: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-    """Return a mask (R, V) of the tokens (R, N) that `is_named` marks."""
+def marked(tokens: tf.Tensor, is_marked: tf.Tensor, shape: tf.Tensor | list[Any]) -> tf.Tensor:
+    """Return a mask of `shape`, (R, V), that is True at the marked tokens (R, N) of each row."""
     rows = tf.zeros_like(tokens) + tf.range(tf.shape(tokens)[0])[:, tf.newaxis]
     indices = tf.stack([rows, tokens], axis=-1)  # (R, N, 2)
-    return tf.scatter_nd(indices, tf.cast(is_named, tf.int32), tf.shape(logits)) > 0
+    return tf.scatter_nd(indices, tf.cast(is_marked, tf.int32), shape) > 0
 
 
 def log_sum_exp(logits: tf.Tensor, best: tf.Tensor) -> tf.Tensor:

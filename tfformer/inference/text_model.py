@@ -13,6 +13,7 @@ import tensorflow as tf
 from tfformer.config import Architecture, Config
 from tfformer.data.sources import Row
 from tfformer.data.tokenizers import Tokenizer
+from tfformer.inference.shortlist import Shortlist
 from tfformer.run_directory import Model, Run, Tokenizers, check_free, new_model, settings_of
 from tfformer.runtime.tracing import traced
 from tfformer.storage.whole_files import temporary_folder
@@ -43,6 +44,7 @@ class TextModel(ABC):
     model: Model  # the model
     tokenizers: Tokenizers  # the tokenizers of source and target
     max_length: int  # maximum number of tokens of a sentence, the end token included
+    shortlist: Shortlist | None = None  # the candidates of a translator's search; None for all
 
     _graphs: dict[tuple[Any, ...], tf.types.experimental.PolymorphicFunction]
 
@@ -55,7 +57,11 @@ class TextModel(ABC):
     def of(cls, run: Run) -> Self:
         """Load an opened run, with its best weights and its decoding settings."""
         run.check_architecture(cls.architecture)
-        return cls.for_recipe(run.load_model(), run.tokenizers, run.config)
+        model = cls.for_recipe(run.load_model(), run.tokenizers, run.config)
+        table = run.load_shortlist()
+        if table is not None:
+            model.shortlist = Shortlist(table, run.tokenizers.target.vocab_size)
+        return model
 
     @abstractmethod
     def with_model(self, model: Model) -> Self:
@@ -116,6 +122,8 @@ class TextModel(ABC):
         with temporary_folder(path.absolute().parent) as temporary:
             run = Run.create(temporary / "run", recipe, self.tokenizers)
             run.save_weights(model)
+            if self.shortlist is not None:
+                run.save_shortlist(self.shortlist.table)
             run.finish({"saved": type(self).__name__})
             (temporary / "run").rename(path)
         return path

@@ -87,6 +87,8 @@ class Translator(TextModel):
 
     Attributes:
         decoding: The default search, a `DecodingConfig`.
+        shortlist: The `Shortlist` of the run, whose candidates `translate` and `n_best` choose
+            from; None to choose from the whole vocabulary.
 
     Raises:
         ValueError: The vocabulary size of a tokenizer differs from that of the model.
@@ -353,6 +355,7 @@ class Translator(TextModel):
             max_length=self.max_length,
             decoding=self.decoding.replace(beam_size=beam_size, length_penalty=alpha),
             first_token=self.tokenizers.target.prefix_id,
+            shortlist=self.shortlist,
         )
         return self._in_batches(encoded, batch_size, lambda ids, batch: graph(ids), batch_tokens)
 

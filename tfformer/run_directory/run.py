@@ -7,6 +7,7 @@ import lzma
 import math
 import shutil
 import struct
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ import keras
 import numpy as np
 
 from tfformer.config import Architecture, Config
+from tfformer.data.encoding import IdRows
 from tfformer.data.imported_tokenizers import load_tokenizer
 from tfformer.data.tokenizers import Tokenizers
 from tfformer.run_directory.model_kinds import MODEL_KINDS, Model, ModelKind, new_model
@@ -186,6 +188,11 @@ class Run:
         return self.path / RESUME_STATE
 
     @property
+    def shortlist(self) -> Path:
+        """The file of the pieces that may translate each source piece; few runs have one."""
+        return self.path / "shortlist.npz"
+
+    @property
     def metrics(self) -> Path:
         """The file with a line of JSON for each epoch."""
         return self.path / "metrics.jsonl"
@@ -338,6 +345,43 @@ class Run:
         return ValueError(
             f"{self.weights} is damaged or belongs to another model ({reason}); train again"
         )
+
+    # --- Shortlist ----------------------------------------------------------------------------
+
+    def save_shortlist(self, table: IdRows) -> None:
+        """Replace shortlist.npz, the table of `tfformer.inference.shortlist`."""
+        with _explained(self.shortlist), whole_file(self.shortlist) as temporary:
+            with temporary.open("wb") as file:
+                np.savez(file, ids=table.ids, offsets=table.offsets)
+            seal(temporary, self.model_digest)
+        self.folder.push()
+
+    def load_shortlist(self) -> IdRows | None:
+        """Return the table of shortlist.npz; None if the run has none.
+
+        ValueError: The file is damaged, or belongs to another model or vocabulary.
+        """
+        if not self.shortlist.is_file():
+            return None
+        try:
+            if read_seal(self.shortlist) != self.model_digest:
+                raise ValueError("it belongs to another run")
+        except ValueError as error:
+            raise ValueError(
+                f"{self.shortlist} is damaged ({error}); run `tfformer shortlist` again, or delete "
+                "the file"
+            ) from None
+        with np.load(self.shortlist, allow_pickle=False) as arrays:
+            return IdRows(arrays["ids"], arrays["offsets"])
+
+    def warn_of_shortlist(self, format: str) -> None:
+        """Warn if the run has a shortlist, which exports in this format do not contain."""
+        if self.shortlist.is_file():
+            warnings.warn(
+                f"{self.shortlist} is left out, because {format} has no shortlist for each "
+                "sentence; the export chooses from the whole vocabulary",
+                stacklevel=3,
+            )
 
     # --- State to resume from -----------------------------------------------------------------
 

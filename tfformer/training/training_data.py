@@ -120,11 +120,8 @@ def train_tokenizers(config: Config, source_tokenizer: Tokenizer | None = None) 
 
 def _batches(config: Config, role: str, tokenizers: Tokenizers, report: Report) -> Batches:
     """Encode the text of a role, "train" or "valid", and group it into batches."""
-    side_tokenizers = MODEL_KINDS[config.model.architecture].side_tokenizers(tokenizers)
-    is_training = role == "train"
-    encode = _cached if is_training and config.data.cache else _encoded
-    text = encode(config, role, side_tokenizers)
-    shares = _shares(config, text) if is_training else None
+    text = encoded_text(config, role, tokenizers)
+    shares = _shares(config, text) if role == "train" else None
     settings = config.training
     assert config.data.batch_tokens is not None  # set by `devices.settled`
     batches = Batches(
@@ -138,6 +135,13 @@ def _batches(config: Config, role: str, tokenizers: Tokenizers, report: Report) 
     if shares is not None:
         report(f"{role}: shares of an epoch {', '.join(f'{share:.1%}' for share in shares)}")
     return batches
+
+
+def encoded_text(config: Config, role: str, tokenizers: Tokenizers) -> EncodedText:
+    """Encode the text of a role, "train" or "valid", or map it from the recipe's cache."""
+    side_tokenizers = MODEL_KINDS[config.model.architecture].side_tokenizers(tokenizers)
+    encode = _cached if role == "train" and config.data.cache else _encoded
+    return encode(config, role, side_tokenizers)
 
 
 def _encoded(config: Config, role: str, tokenizers: Sequence[Tokenizer]) -> EncodedText:

@@ -23,6 +23,7 @@ from tfformer.checkpoints.foreign_checkpoint import (
 from tfformer.checkpoints.foreign_files import told_by_keys
 from tfformer.checkpoints.marian import files as marian_files
 from tfformer.checkpoints.marian.files import MarianOptions
+from tfformer.checkpoints.marian.shortlist import read_table, table_in
 from tfformer.checkpoints.vocabulary import check_segmentation, read_vocabulary, special_order
 from tfformer.checkpoints.weight_names import (
     OUTPUT,
@@ -167,12 +168,6 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
             f"{path}: the tensor {unknown[0]} does not fit a model with these options "
             f"({len(unknown)} such tensors); use a model with only Marian's standard layers"
         )
-    if shortlists := sorted(folder.glob("lex.*")):
-        warnings.warn(
-            f"{shortlists[0]}, a list of candidates for each source piece, is ignored: the search "
-            "chooses among all pieces",
-            stacklevel=2,
-        )
     source, target, shared = _vocabularies(folder, decoder, path, options)
     if options.get("output-omit-bias"):
         if np.any(weights.get(OUTPUT_BIAS, 0)):
@@ -182,6 +177,7 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
             )
         weights[OUTPUT_BIAS] = np.zeros(len(target.pieces), np.float32)
     model, decoding = _search(model, folder, decoder, choices.positions)
+    table = table_in(folder, decoder.get("shortlist"))
     checkpoint = Checkpoint(
         model=model,
         tensors=weights,
@@ -194,6 +190,7 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
         family="marian",
         names=names,
         details={"options": options, "decoder": decoder},
+        shortlist=read_table(table, source.pieces, target.pieces) if table else None,
     )
     check_tensors(checkpoint)
     return checkpoint

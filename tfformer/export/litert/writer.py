@@ -118,7 +118,14 @@ def _over_ids(
 
     def translate(ids: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
         source = source_ids(ids, lengths, min(width or max_length, max_length))
-        result = translate_ids(translator.model, source, max_length, decoding, first_token=prefix)
+        result = translate_ids(
+            translator.model,
+            source,
+            max_length,
+            decoding,
+            first_token=prefix,
+            shortlist=translator.shortlist,
+        )
         longest = tf.maximum(tf.reduce_max(result.lengths), 1)  # LiteRT cannot read an empty tensor
         output_ids = result.ids if width else result.ids[:, :, :longest]
         if beam_size > 1:

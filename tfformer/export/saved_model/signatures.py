@@ -150,6 +150,7 @@ class _Translating:
             self.translator.decoding.replace(beam_size=beam_size),
             self.to_logits,
             self.translator.tokenizers.target.prefix_id,
+            self.translator.shortlist,
         )
 
     def _source(self, text: tf.Tensor) -> tf.Tensor:

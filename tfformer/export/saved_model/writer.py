@@ -11,6 +11,7 @@ from tfformer.engines.saved_model import read_signatures
 from tfformer.export.saved_model.signatures import signatures_of
 from tfformer.inference.text_model import TextModel
 from tfformer.model.fast_layers import with_axes
+from tfformer.model.token_model import TokenModel, ToLogits
 from tfformer.run_directory import first_line
 from tfformer.special_ids import END_ID
 
@@ -29,15 +30,9 @@ def write(folder: Path, exported: TextModel, dtype: str, with_text: bool) -> Non
     model.set_weights(exported.model.get_weights())
     holder = tf.Module()
     holder.weights = [weight.value for weight in model.weights]  # C++ loaders lack Keras' tracking
-    # A second copy, as (D, V): every step multiplies by it, and this layout is faster.
-    holder.output_kernel = tf.Variable(model.output_kernel(), trainable=False)
-
-    def to_logits(hidden: tf.Tensor) -> tf.Tensor:
-        rows = tf.reshape(hidden, (-1, model.d_model))
-        # Directly after the product, so that TensorFlow fuses the bias into it.
-        logits = model.add_output_bias(tf.matmul(rows, holder.output_kernel))  # (rows, V)
-        return tf.reshape(logits, with_axes(hidden, -1, logits.shape[-1]))
-
+    to_logits = model.logits
+    if exported.shortlist is None:  # with one, only `score` computes all logits
+        to_logits = _fast_logits(model, holder)
     functions = signatures_of(exported.with_model(model), to_logits)
     chosen = functions.over_ids | (functions.over_text if with_text else {})
     try:
@@ -47,6 +42,19 @@ def write(folder: Path, exported: TextModel, dtype: str, with_text: bool) -> Non
         raise OSError(
             f"{folder.parent} cannot be written to ({first_line(error)}); free some space"
         ) from None
+
+
+def _fast_logits(model: TokenModel, holder: tf.Module) -> ToLogits:
+    """Return `model.logits` by a second copy of its matrix, as (D, V), a layout that is faster."""
+    holder.output_kernel = tf.Variable(model.output_kernel(), trainable=False)
+
+    def to_logits(hidden: tf.Tensor) -> tf.Tensor:
+        rows = tf.reshape(hidden, (-1, hidden.shape[-1]))
+        # Directly after the product, so that TensorFlow fuses the bias into it.
+        logits = model.add_output_bias(tf.matmul(rows, holder.output_kernel))  # (rows, V)
+        return tf.reshape(logits, with_axes(hidden, -1, logits.shape[-1]))
+
+    return to_logits
 
 
 def signatures(folder: Path) -> dict[str, dict[str, Any]]:

@@ -1,0 +1,161 @@
+"""Tables of candidates in Marian's two formats, as the test writes them from their layout."""
+
+import gzip
+import shutil
+import struct
+
+import numpy as np
+import pytest
+from support.marian_checkpoints import FIXTURES, checkpoint, edit_yaml, languages
+
+from tfformer.checkpoints.import_model import import_model
+from tfformer.checkpoints.marian import shortlist
+from tfformer.checkpoints.marian.shortlist import read_table
+from tfformer.checkpoints.vocabulary import read_vocabulary
+from tfformer.cli.main import main
+from tfformer.run_directory import Run
+from tfformer.special_ids import END_ID
+
+PIECES = read_vocabulary(FIXTURES / "SSRU" / "joint.spm")
+SIZE = len(PIECES)
+END = PIECES.index("</s>")
+
+
+def random_lists(seed, count=SIZE):
+    """Each source piece's 0 to 3 target pieces, the most likely first; none for special pieces."""
+    random = np.random.default_rng(seed)
+    lists = [random.permutation(np.arange(3, SIZE))[: random.integers(4)] for _ in range(count)]
+    return [row.tolist() if number > 2 else [] for number, row in enumerate(lists)]
+
+
+def binary(lists, first=5, ids=None):
+    """The layout of browsermt/marian-dev, src/data/shortlist.h, with the hash of common/hash.h."""
+    ids = [number for row in lists for number in sorted(row)] if ids is None else ids
+    offsets = np.cumsum([0, *map(len, lists)]).tolist()
+    body = struct.pack(f"<4Q{len(offsets)}Q", first, 3, len(offsets), len(ids), *offsets)
+    body += struct.pack(f"<{len(ids)}I", *ids)
+    seed = 0
+    for (number,) in struct.iter_unpack("<Q", body[: len(body) // 8 * 8]):
+        seed ^= (number + 0x9E3779B9 + (seed << 6) + (seed >> 2)) % 2**64
+        seed %= 2**64
+    return struct.pack("<2Q", 0xF11A48D5013417F5, seed) + body
+
+
+def text(lists):
+    """The lines "target source probability", the less likely first, and some to be ignored."""
+    lines = ["NULL ▁ 0.5", "nowhere ▁ 0.5"]
+    for source, row in enumerate(lists):
+        lines += [
+            f"{PIECES[target]} {PIECES[source]} {0.5 / (rank + 1):.6f}"
+            for rank, target in reversed(list(enumerate(row)))
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def rows_of(table):
+    return [table[number].tolist() for number in range(len(table))]
+
+
+@pytest.mark.parametrize("count", [SIZE, SIZE - 3])
+def test_both_formats_are_read(tmp_path, monkeypatch, count):
+    lists = random_lists(1, count)
+    (tmp_path / "lex.bin").write_bytes(binary(lists))
+    with gzip.open(tmp_path / "lex.s2t.gz", "wt", encoding="utf-8") as file:
+        file.write(text(lists))
+    wanted = [sorted(row) for row in [*lists, [], [], []][:SIZE]]
+    wanted[END] = list(range(5))
+    other = [*PIECES[:-1], "another"]  # not a shared vocabulary
+    assert rows_of(read_table(tmp_path / "lex.bin", PIECES, other)) == wanted
+    monkeypatch.setattr(shortlist, "FREQUENT", 5)
+    found = rows_of(read_table(tmp_path / "lex.s2t.gz", PIECES, PIECES))
+    assert found == [sorted({*row, number}) for number, row in enumerate(wanted)]
+    monkeypatch.setattr(shortlist, "BEST", 1)
+    best = rows_of(read_table(tmp_path / "lex.s2t.gz", PIECES, PIECES))
+    wanted = [{*row[:1], number} for number, row in enumerate([*lists, [], [], []][:SIZE])]
+    assert all(set(row) == wanted[n] for n, row in enumerate(best) if n != END)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return shutil.copytree(FIXTURES / "SSRU", tmp_path / "model")
+
+
+def pieces_of(run):
+    """The candidates of each piece of a run as texts; those of ids, if padding or start."""
+    pieces = run.tokenizers.source.pieces(range(run.tokenizers.source.vocab_size))
+    table = run.load_shortlist()
+    return {piece: {pieces[n] for n in table[number]} for number, piece in enumerate(pieces)}
+
+
+def test_an_imported_run_has_the_shortlist_in_its_own_ids(folder, tmp_path):
+    lists = random_lists(2)
+    (folder / "lex.50.50.ende.s2t.bin").write_bytes(binary(lists))
+    run = Run.open(import_model(folder, tmp_path / "run"))
+    found = pieces_of(run)
+    for number, piece in enumerate(PIECES):
+        row = {*lists[number], number, *(range(5) if number == END else ())}
+        assert found[piece] == {PIECES[target] for target in row}
+    assert {PIECES[n] for n in range(5)} == found["</s>"]
+    assert run.tokenizers.source.pieces([END_ID]) == ["</s>"]
+
+    (folder / "lex.s2t").write_text(text(lists), encoding="utf-8")
+    edit_yaml(folder / "decoder.yml", shortlist=["/elsewhere/lex.s2t", 50, 50])
+    of_text = pieces_of(Run.open(import_model(folder, tmp_path / "text")))
+    assert {**of_text, "</s>": ()} == {**found, "</s>": ()}
+    assert of_text["</s>"] == set(PIECES[:100])
+
+    words = tmp_path / "words"
+    words.write_text("".join(piece.replace("▁", " ") for piece in PIECES[3:60]), encoding="utf-8")
+    trimmed = pieces_of(Run.open(import_model(folder, tmp_path / "trimmed", trim=str(words))))
+    assert len(trimmed) < len(of_text)
+    assert trimmed == {piece: of_text[piece] & trimmed.keys() for piece in trimmed}
+
+
+def test_the_verb_reads_a_table_as_the_import_does(folder, tmp_path, capsys):
+    (folder / "lex.bin").write_bytes(binary(random_lists(3)))
+    imported = Run.open(import_model(folder, tmp_path / "run"))
+    before = rows_of(imported.load_shortlist())
+    imported.shortlist.unlink()
+    assert imported.load_shortlist() is None
+    assert main(["shortlist", str(imported.path), str(folder / "lex.bin")]) == 0
+    assert rows_of(imported.load_shortlist()) == before
+    assert f'{{"vocabulary": {SIZE + 2}}}' in capsys.readouterr().out
+
+
+GOOD = binary(random_lists(4))
+FAULTS = {
+    "cut off": ("lex.bin", GOOD[:-2]),
+    "is cut off": ("lex.bin", GOOD[:20]),
+    "its checksum differs": ("lex.bin", GOOD[:60] + b"\x01" + GOOD[61:]),
+    "does not fit the vocabularies of": ("lex.bin", binary(random_lists(4, SIZE + 2))),
+    "does not fit the vocabularies": ("lex.bin", binary([[1], [SIZE]], ids=[1, SIZE])),
+    "of an unknown layout": ("lex.bin", b"\xd2\x02\x96\x49" + GOOD),
+    "lex.s2t, line 2 is not 'target source probability'": ("lex.s2t", b"a b 0.1\na b 0.1 d\n"),
+    "line 1 is not 'target": ("lex.s2t", b"a b c\n"),
+    "they lack pieces in 2 of its 2 lines": ("lex.s2t", b"x1 x2 0.1\nx3 x4 0.2\n"),
+    "line 1: byte 1, 0xff, is not UTF-8": ("lex.s2t", b"\xff"),
+}
+
+
+@pytest.mark.parametrize("message", FAULTS)
+def test_a_table_that_does_not_fit_is_one_line(folder, tmp_path, capsys, message):
+    name, content = FAULTS[message]
+    (folder / name).write_bytes(content)
+    assert main(["import", str(folder), "--run-dir", str(tmp_path / "run")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+    assert not (tmp_path / "run").exists()
+
+
+def test_two_tables_are_refused(folder, tmp_path):
+    for name in ("lex.s2t", "lex.bin", "lex.t2s"):
+        (folder / name).write_bytes(GOOD)
+    with pytest.raises(ValueError, match=r"2 shortlists \(lex.bin, lex.s2t\)"):
+        import_model(folder, tmp_path / "run")
+
+
+def test_a_model_with_language_tokens_has_no_shortlist(tmp_path, capsys):
+    run = import_model(checkpoint("M2M", tmp_path), tmp_path / "run", **languages("M2M"))
+    assert main(["shortlist", str(run)]) == 2
+    assert "was imported with language tokens or rules" in capsys.readouterr().err
+    assert not (run / "shortlist.npz").exists()

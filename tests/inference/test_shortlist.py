@@ -1,0 +1,89 @@
+"""A search with a shortlist against a search whose full logits NumPy masks."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from support.untrained_models import VOCAB_SIZE, untrained_transformer
+
+from tfformer.config import DecodingConfig
+from tfformer.data.encoding import IdRows, pad
+from tfformer.inference.graphs import translate_ids
+from tfformer.inference.search import is_used
+from tfformer.inference.shortlist import Shortlist
+from tfformer.special_ids import END_ID
+
+SPECIAL = {0, 1, 2, 3}
+SOURCES = [[5, 3], [4, 6, 7, 3], [8, 8, 9, 10, 11, 12, 3], [], [12, 3], [6, 5, 3]]
+
+
+def random_table(seed, longest=3):
+    random = np.random.default_rng(seed)
+    rows = [random.permutation(np.arange(4, VOCAB_SIZE))[: random.integers(longest + 1)]]
+    rows += [
+        random.permutation(np.arange(4, VOCAB_SIZE))[: random.integers(longest + 1)]
+        for _ in range(VOCAB_SIZE - 1)
+    ]
+    rows[0] = rows[0][:0]
+    return IdRows.of(rows)
+
+
+def own(table, source):
+    return SPECIAL.union(*(table[number].tolist() for number in source))
+
+
+@pytest.mark.parametrize("width", [None, 7])
+def test_the_candidates_are_the_union_and_each_sentence_has_its_own(width):
+    table = random_table(1, longest=2)
+    shortlist = Shortlist(table, VOCAB_SIZE)
+    signature = [tf.TensorSpec((None, width), tf.int32)]
+    candidates = tf.function(lambda source: shortlist.candidates(source, spare=2), signature)
+    for sources in (SOURCES[:3], SOURCES[3:]):
+        rows = np.zeros((len(sources), 7), np.int32)
+        for row, source in zip(rows, sources, strict=True):
+            row[: len(source)] = source
+        ids, bias = (x.numpy() for x in candidates(rows))
+        assert ids[:4].tolist() == [0, 1, 2, 3]
+        for source, row in zip(sources, bias, strict=True):
+            assert sorted(ids[row == 0]) == sorted(own(table, source))
+        assert (width is None) == (
+            len(ids) == 2 + len(set.union(*(own(table, s) for s in sources)))
+        )
+        assert (bias[:, -2:] == -1e9).all()
+
+
+@pytest.mark.parametrize(
+    ("beam_size", "decoder", "dialect"),
+    [(1, "attention", "paper"), (3, "ssru", "paper"), (3, "attention", "marian")],
+)
+def test_a_search_chooses_among_each_sentence_s_own_candidates(beam_size, decoder, dialect):
+    """The other search sees one sentence and all logits; NumPy has masked other candidates."""
+    model = untrained_transformer(decoder_kind=decoder, dialect=dialect)
+    table = random_table(2)
+    shortlist = Shortlist(table, VOCAB_SIZE)
+    decoding = DecodingConfig(beam_size=beam_size, length_penalty=0.6)
+    ids_of = [tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((VOCAB_SIZE,))]
+
+    @tf.function(input_signature=ids_of)
+    def alone(ids, mask):
+        return translate_ids(model, ids, 9, decoding, lambda hidden: model.logits(hidden) + mask)
+
+    @tf.function(input_signature=ids_of[:1])
+    def together(ids):
+        return translate_ids(model, ids, 9, decoding, shortlist=shortlist)
+
+    found = together(pad(SOURCES))
+    for number, source in enumerate(SOURCES):
+        if not source:
+            assert not found.ids[number].numpy().any()
+            continue
+        mask = np.full(VOCAB_SIZE, -1e9, np.float32)
+        mask[sorted(own(table, source))] = 0
+        expected = alone([source], mask)
+        used = is_used(expected.scores[0]).numpy()
+        assert (is_used(found.scores[number]).numpy() == used).all()
+        length = expected.ids.shape[2]
+        ids = found.ids[number].numpy()
+        assert (ids[used, :length] == expected.ids[0].numpy()[used]).all()
+        assert not ids[used, length:].any()
+        np.testing.assert_allclose(found.scores[number][used], expected.scores[0][used], rtol=1e-5)
+        assert set(ids[used].ravel().tolist()) <= own(table, source) | {END_ID}

@@ -1,0 +1,102 @@
+"""Learn which target pieces translate each source piece, by IBM Model 1.
+
+Brown et al. 1993, "The Mathematics of Statistical Machine Translation", section 4.2: every token of
+a translation is the translation of one token of the source, and all of these are equally likely to
+be it. The end token of the source takes the part of the empty word.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tfformer.data.encoding import EncodedText, IdRows
+from tfformer.data.tokenizers import Tokenizers
+from tfformer.special_ids import END_ID
+
+FREQUENT = 100  # most frequent target pieces, candidates of every sentence
+BEST = 100  # most likely translations of a source piece; both as in Marian
+ROUNDS = 5  # of expectation maximisation
+CHUNK = 10_000  # sentence pairs in memory
+
+
+def learn_table(text: EncodedText, tokenizers: Tokenizers) -> IdRows:
+    """Return the likely translations of each source piece, the table of a `Shortlist`.
+
+    The row of the end token contains the most frequent pieces. If the languages share a vocabulary,
+    a piece is also a translation of itself, such as a part of a name.
+    """
+    size = tokenizers.target.vocab_size
+    sources, targets, probabilities = translation_probabilities(text.source, text.target, size)
+    order = np.lexsort((-probabilities, sources))
+    ends = np.cumsum(np.bincount(sources, minlength=tokenizers.source.vocab_size))
+    rows = [row[:BEST] for row in np.split(targets[order], ends[:-1])]
+    counts = np.bincount(text.target.ids, minlength=size)
+    rows[END_ID] = np.argsort(-counts, kind="stable")[:FREQUENT]
+    if tokenizers.shared:
+        rows = [np.union1d(row, [number]) for number, row in enumerate(rows)]
+    return IdRows.of(rows)
+
+
+def translation_probabilities(
+    source: IdRows, target: IdRows, target_size: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return P(target piece | source piece) of all pieces that occur in the same sentence pair.
+
+    Returns:
+        The source ids, the target ids and the probabilities, each (pairs of pieces,).
+
+    Example:
+        >>> source, target = IdRows.of([[4, 5], [4]]), IdRows.of([[7, 6], [7]])
+        >>> sources, targets, probabilities = translation_probabilities(source, target, 8)
+        >>> sources.tolist(), targets.tolist(), probabilities.round(2).tolist()
+        ([4, 4, 5, 5], [6, 7, 6, 7], [0.05, 0.95, 0.93, 0.07])
+    """
+    keys = np.zeros(0, np.int64)
+    for links, _ in _chunks(source, target, target_size):
+        keys = np.union1d(keys, links)
+    sources, targets = np.divmod(keys, target_size)
+    probabilities = np.ones(len(keys))
+    for _ in range(ROUNDS):
+        counts = np.zeros(len(keys))
+        for links, starts in _chunks(source, target, target_size):
+            index = np.searchsorted(keys, links)
+            weights = probabilities[index]
+            sums = np.add.reduceat(weights, starts)
+            weights /= np.repeat(sums, np.diff(starts, append=len(weights)))
+            counts += np.bincount(index, weights, len(keys))
+        probabilities = counts / np.bincount(sources, counts)[sources]
+    return sources, targets, probabilities
+
+
+def _chunks(
+    source: IdRows, target: IdRows, target_size: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the pairs of a source and a target token in `CHUNK` sentence pairs, by target token.
+
+    A pair is source id * V + target id. The second array has the index of the first pair of each
+    target token.
+    """
+    for first in range(0, len(source), CHUNK):
+        rows = np.arange(first, min(first + CHUNK, len(source)))
+        source_lengths, target_lengths = source.lengths_of(rows), target.lengths_of(rows)
+        counts = np.repeat(source_lengths, target_lengths).astype(np.int64)
+        begins = np.repeat(source.offsets[rows].astype(np.int64), target_lengths)
+        starts = np.cumsum(counts) - counts
+        positions = np.arange(counts.sum()) + np.repeat(begins - starts, counts)
+        target_ids = target.ids[target.offsets[first] : target.offsets[rows[-1] + 1]]
+        source_ids = source.take(positions).astype(np.int64)
+        yield source_ids * target_size + np.repeat(target_ids, counts), starts
+
+
+def coverage(table: IdRows, text: EncodedText) -> tuple[float, float]:
+    """Return the share of the target tokens that are candidates, and the candidates per sentence.
+
+    The translations of a text vary more than a model's, so a search misses less than this.
+    """
+    known = candidates = 0
+    special = np.arange(END_ID + 1)
+    for row in range(text.kept):
+        own = np.unique(np.concatenate([special, *(table[number] for number in text.source[row])]))
+        known += int(np.isin(text.target[row], own).sum())
+        candidates += len(own)
+    return known / len(text.target.ids), candidates / text.kept
