@@ -14,12 +14,15 @@ export TF_NUM_INTRAOP_THREADS=1
 
 overrides() { # TENSORFLOW: requirements that replace those of packages
   echo "tensorflow==$1" # tensorflow-serving-api, whose messages the tests read, does not allow 2.20 and 2.22
+  local text="tensorflow-text==${1%.*}.*" # a newer one does not load
   case "$1" in
     2.19.*) # it does not allow newer versions of protobuf, and keras-hub does not allow 2.19
       printf '%s\n' "protobuf<6" "tensorflow-serving-api<2.20" 'keras-hub ; python_version < "0"' ;;
     2.22.*) # it has no TensorFlow Text yet, and its release candidate requires a development version of Keras
-      printf '%s\n' 'tensorflow-text ; python_version < "0"' 'keras-nightly ; python_version < "0"' ;;
+      text='tensorflow-text ; python_version < "0"'
+      printf '%s\n' 'keras-nightly ; python_version < "0"' ;;
   esac
+  echo "$text"
 }
 
 results=()
