@@ -54,6 +54,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("slow")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let each process of pytest-xdist import TensorFlow as programs do, in half the time."""
+    if hasattr(config, "workerinput"):
+        from tfformer.runtime.tensorflow import import_tensorflow
+
+        import_tensorflow()
+
+
 def pytest_collection_finish() -> None:
     if "tensorflow" in sys.modules:
         leave_graphs_as_traced()
@@ -180,7 +188,8 @@ def tensorflow_text() -> ModuleType:
 @pytest.fixture(scope="session")
 def saved_model_export(made_once, tiny_run, tensorflow_text) -> Path:
     """The tiny run as a SavedModel, with the default options."""
-    return exported(made_once, tiny_run, "saved_model")
+    with in_one_process():
+        return exported(made_once, tiny_run, "saved_model")
 
 
 @pytest.fixture(scope="session")

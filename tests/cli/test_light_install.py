@@ -1,7 +1,7 @@
 """Exports translate without TensorFlow; commands that need it say how to install it."""
 
 import pytest
-from support.light_install import light
+from support.light_install import light, light_lines
 
 from tfformer.cli.main import main
 
@@ -61,25 +61,23 @@ def test_an_option_that_an_export_lacks_is_refused(dynamic_litert, capsys, argum
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["train", "phrasebook", "--run-dir", "new"],
-        ["translate", "RUN"],
-        ["score", "RUN", "--source", __file__, "--target", __file__],
-        ["attention", "RUN", "The dog.", "--output", "look.html"],
-        ["inspect", "RUN"],
-        ["export", "RUN", "--format", "saved_model", "--output", "models"],
-        ["serve", "RUN", "--port", "0"],
-    ],
-    ids=lambda arguments: arguments[0],
-)
-def test_a_verb_that_needs_tensorflow_names_the_extra(tiny_run, arguments, tmp_path, monkeypatch):
+def test_a_verb_that_needs_tensorflow_names_the_extra(tiny_run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = [str(tiny_run) if word == "RUN" else word for word in arguments]
-    done = light(*words, text="The dog.\n")
+    run = str(tiny_run)
+    lines = [
+        ["train", "phrasebook", "--run-dir", "new"],
+        ["translate", run],
+        ["score", run, "--source", __file__, "--target", __file__],
+        ["attention", run, "The dog.", "--output", "look.html"],
+        ["inspect", run],
+        ["export", run, "--format", "saved_model", "--output", "models"],
+        ["serve", run, "--port", "0"],
+    ]
+    done = light_lines(lines, text="The dog.\n")
     assert (done.returncode, done.stdout) == (2, "")
-    (line,) = done.stderr.splitlines()
-    assert " needs " in line
-    assert line.endswith("pip install -e '.[tensorflow]'")
+    messages = done.stderr.splitlines()
+    assert len(messages) == len(lines)
+    for message in messages:
+        assert " needs " in message
+        assert message.endswith("pip install -e '.[tensorflow]'")
     assert list(tmp_path.iterdir()) == []

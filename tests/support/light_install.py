@@ -1,10 +1,11 @@
 """The command line in a process that refuses to import TensorFlow, as if it were not installed."""
 
+import json
 import subprocess
 import sys
 
 PROGRAM = """
-import sys
+import json, sys
 from importlib.abc import MetaPathFinder
 
 MISSING = {"tensorflow", "tensorflow_text", "keras", "h5py", "yaml", "safetensors", "sacrebleu"}
@@ -16,11 +17,18 @@ class Refuse(MetaPathFinder):
 
 sys.meta_path.insert(0, Refuse())
 from tfformer.cli.main import main
-sys.exit(main(sys.argv[1:]))
+codes = [main(words) for words in json.loads(sys.argv[1])]
+assert len({*codes}) == 1, codes
+sys.exit(codes[0])
 """
 
 
 def light(*arguments, text: str = "") -> subprocess.CompletedProcess:
     """Run `tfformer ARGUMENTS` with a text in standard input."""
-    command = [sys.executable, "-c", PROGRAM, *map(str, arguments)]
+    return light_lines([list(map(str, arguments))], text)
+
+
+def light_lines(lines: list[list[str]], text: str = "") -> subprocess.CompletedProcess:
+    """Run `tfformer` in one process with the words of each command line, which end alike."""
+    command = [sys.executable, "-c", PROGRAM, json.dumps(lines)]
     return subprocess.run(command, input=text, capture_output=True, encoding="utf-8", timeout=120)

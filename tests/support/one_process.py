@@ -24,10 +24,10 @@ def converted_in_one_process() -> Iterator[None]:
     if is_night():
         yield
         return
-    from tfformer.export.litert import converter
+    from tfformer.export.litert import writer
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(converter, "convert", convert)
+        patch.setattr(writer, "convert", convert)
         yield
 
 
