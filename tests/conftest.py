@@ -19,8 +19,8 @@ from support.one_process import converted_in_one_process, in_one_process
 
 # In CI, Hypothesis tests use the same examples each time; scripts/nightly.sh draws many more.
 patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # on busy machines
-settings.register_profile("ci", derandomize=True, max_examples=60, **patient)
-settings.register_profile("here", **patient)
+settings.register_profile("ci", derandomize=True, max_examples=40, **patient)
+settings.register_profile("here", max_examples=40, **patient)
 settings.register_profile("nightly", max_examples=500, **patient)
 usual = "ci" if os.environ.get("CI") else "here"
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", usual))
@@ -174,6 +174,23 @@ def generator(counting_run):
     from tfformer.inference.generator import Generator
 
     return Generator.load(counting_run)
+
+
+@pytest.fixture(scope="module")
+def verbs_share_models(tiny_run, translator, counting_run, generator) -> Iterator[None]:
+    """Commands and engines use the tests' translator and generator, with their traced graphs."""
+    from tfformer.inference.text_model import TextModel
+
+    models = {tiny_run: translator, counting_run: generator}
+    load = TextModel.of.__func__
+
+    def loaded(kind, run):
+        shared = models.get(run.path)
+        return shared if isinstance(shared, kind) else load(kind, run)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TextModel, "of", classmethod(loaded))
+        yield
 
 
 # --- Exports, made once; tests must not change them -----------------------------------------------

@@ -8,7 +8,6 @@ import math
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,10 +20,9 @@ from tfformer.data import phrasebook
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.engines import engine
 from tfformer.inference import translator as translator_module
-from tfformer.inference.generator import Generator
-from tfformer.inference.text_model import TextModel
 from tfformer.inference.translator import Translator
-from tfformer.run_directory import Run
+
+pytestmark = pytest.mark.usefixtures("verbs_share_models")
 
 
 def refused(arguments: list, capsys) -> str:
@@ -35,20 +33,6 @@ def refused(arguments: list, capsys) -> str:
     assert len(errors) == 1, captured.err
     assert errors[0].startswith("tfformer: ")
     return errors[0]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def verbs_share_models(tiny_run, translator, counting_run, generator) -> Iterator[None]:
-    """Commands use the translator and the generator of the tests, with their traced graphs."""
-    models = {(Translator, tiny_run): translator, (Generator, counting_run): generator}
-    load = TextModel.of.__func__
-
-    def loaded(kind: type[TextModel], run: Run) -> TextModel:
-        return models.get((kind, run.path)) or load(kind, run)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TextModel, "of", classmethod(loaded))
-        yield
 
 
 @pytest.fixture(scope="module")

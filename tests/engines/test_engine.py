@@ -14,7 +14,7 @@ GIVEN = [SENTENCES[0], "", *SENTENCES[1:], " ", "the " * 200]
 
 
 @pytest.fixture(scope="module")
-def engine(tiny_run):
+def engine(tiny_run, verbs_share_models):
     with open_engine(tiny_run) as opened:
         yield opened
 

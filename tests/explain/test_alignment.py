@@ -118,6 +118,7 @@ def test_pharaoh_and_the_error_rate_by_hand():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("verbs_share_models")
 def test_translate_prints_alignments_of_its_own_words(tiny_run, translator, tmp_path, capsys):
     source = tmp_path / "in.en"
     lines = [phrasebook.pairs("test")[0].source, "", phrasebook.pairs("test")[1].source]
@@ -138,6 +139,7 @@ def test_translate_prints_alignments_of_its_own_words(tiny_run, translator, tmp_
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("verbs_share_models")
 def test_the_alignments_of_cut_sentences_are_counted_once(tiny_run, tmp_path, capsys):
     (tmp_path / "in.en").write_text("the animal " * 500 + "\n")
     arguments = [

@@ -177,6 +177,7 @@ def test_the_verb_prints_and_writes_what_it_found(folder, compared, tmp_path, mo
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("verbs_share_models")
 def test_runs_exports_and_files_are_compared(
     tiny_run, translator, dynamic_litert, folder, tmp_path, capsys
 ):

@@ -99,6 +99,7 @@ def test_without_matplotlib_the_remedy_is_named(tmp_path, monkeypatch):
     draw(EXAMPLE, tmp_path / "page.html")
 
 
+@pytest.mark.usefixtures("verbs_share_models")
 def test_the_verb_draws(tiny_run, tmp_path, capsys):
     output = tmp_path / "it.svg"
     sentence = "The cat saw the dog because it was big."

@@ -50,7 +50,7 @@ def predictions(server, sentences: list[str], with_beam: bool) -> list[tuple[str
 
 
 @pytest.fixture
-def served_by_the_verb(tiny_run, monkeypatch) -> ServedModel:
+def served_by_the_verb(tiny_run, verbs_share_models, monkeypatch) -> ServedModel:
     """The model that `tfformer serve` has loaded when its server would begin to answer."""
     applications = []
     monkeypatch.setattr(signal, "signal", lambda *_: None)
