@@ -81,34 +81,6 @@ def state(run: Path | str) -> dict[str, np.ndarray]:
         return {name: arrays[name] for name in arrays.files if name != "history"}
 
 
-@pytest.mark.slow
-def test_workers_with_another_text_are_refused_before_the_first_step(recipe, tmp_path):
-    """The files have the same names, vocabulary and number of words."""
-    values, addresses, processes = json.loads(recipe.read_text()), free_addresses(2), []
-    values["data"] |= {"train": "train.tsv", "valid": "train.tsv"}
-    values["tokenizer"]["vocab_size"] = 10
-    (tmp_path / "recipe.yaml").write_text(json.dumps(values))
-    words = ["train", f"{tmp_path}/recipe.yaml", "--run-dir", f"{tmp_path}/run", "--set"]
-    for number, line in enumerate(("a b\tc d\n", "b a\tc d\n")):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        (folder / "train.tsv").write_text("a b\tc d\n" * 40 + line)
-        processes.append(
-            forked.started(
-                main,
-                [*words, f"data.folder={folder}"],
-                output=folder / "messages",
-                TF_CONFIG=tf_config(addresses, number),
-            )
-        )
-    assert codes(processes) == [2, 2]
-    for number in range(2):
-        last = (tmp_path / str(number) / "messages").read_text().splitlines()[-1]
-        assert last.startswith(f"tfformer: worker 1 ({addresses[1]}) has the text's digest ")
-        assert last.endswith("start every worker with the same recipe, text and versions")
-    assert not (tmp_path / "run").exists()
-
-
 @pytest.fixture(params=["a folder", "an object store"])
 def run_root(request, tmp_path) -> str:
     """The folder or address of the runs."""

@@ -4,11 +4,15 @@ Each layout trains fifty steps in separate processes, in float32 without dropout
 accumulation, averaged weights and a scaled loss.
 """
 
+import json
+
 import numpy as np
 import pytest
 from support import forked, parallel_steps
-from support.parallel_steps import COUNTS, STEPS
+from support.parallel_steps import COUNTS, SHAPE, STEPS
 from support.ports import free_addresses, tf_config
+
+from tfformer.cli.main import main
 
 
 @pytest.fixture(scope="module")
@@ -69,3 +73,32 @@ def test_no_shape_of_a_batch_is_traced_by_itself(steps, strategy, count):
     """Two traces, with and without variables to create, for dozens of batch shapes."""
     shards = count if strategy == "devices" else 1
     assert steps[f"{strategy}_{count}_traced"] in (shards, 2 * shards)
+
+
+@pytest.mark.slow
+def test_workers_with_another_text_are_refused_before_the_first_step(tmp_path):
+    """The files have the same names, vocabulary and number of words."""
+    recipe = {
+        "model": SHAPE,
+        "tokenizer": {"vocab_size": 10},
+        "data": {"train": "train.tsv", "valid": "train.tsv", "max_length": 20},
+        "training": {"epochs": 1, "strategy": "multi_worker", "wait_minutes": 5},
+    }
+    (tmp_path / "recipe.yaml").write_text(json.dumps(recipe))
+    words = ["train", f"{tmp_path}/recipe.yaml", "--run-dir", f"{tmp_path}/run", "--set"]
+    addresses, processes = free_addresses(2), []
+    for number, line in enumerate(("a b\tc d\n", "b a\tc d\n")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "train.tsv").write_text("a b\tc d\n" * 40 + line)
+        task = tf_config(addresses, number)
+        given = [*words, f"data.folder={folder}"]
+        processes.append(forked.started(main, given, output=folder / "messages", TF_CONFIG=task))
+    for process in processes:
+        process.join(600)
+    assert [process.exitcode for process in processes] == [2, 2]
+    for number in range(2):
+        last = (tmp_path / str(number) / "messages").read_text().splitlines()[-1]
+        assert last.startswith(f"tfformer: worker 1 ({addresses[1]}) has the text's digest ")
+        assert last.endswith("start every worker with the same recipe, text and versions")
+    assert not (tmp_path / "run").exists()
