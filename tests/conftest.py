@@ -19,8 +19,8 @@ from support.one_process import converted_in_one_process, in_one_process
 
 # In CI, Hypothesis tests use the same examples each time; scripts/nightly.sh draws many more.
 patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # on busy machines
-settings.register_profile("ci", derandomize=True, max_examples=40, **patient)
-settings.register_profile("here", max_examples=40, **patient)
+settings.register_profile("ci", derandomize=True, max_examples=60, **patient)
+settings.register_profile("here", **patient)
 settings.register_profile("nightly", max_examples=500, **patient)
 usual = "ci" if os.environ.get("CI") else "here"
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", usual))
