@@ -12,7 +12,7 @@ def test_no_request_harms_another(server):
     """In turn: a random request, a damaged body and a known request."""
     client, draw = Client(server, "echo"), random.Random(25)
     requests, answered = 0, 0
-    wanted = size("requests", 300)
+    wanted = size("requests", 600)
     while requests < wanted:
         asked = drawn_request(draw)
         status, answer = client.rest(client.path(asked), client.body(asked))
