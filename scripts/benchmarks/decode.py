@@ -186,12 +186,12 @@ def load_saved_model(folder: Path) -> Decode:
     return decode
 
 
-def load_ctranslate2(folder: Path, compute_type: str) -> Decode:
-    """Return a function that decodes with CTranslate2."""
+def load_ctranslate2(folder: Path, compute_type: str, device: str = "cpu") -> Decode:
+    """Return a function that decodes with CTranslate2; the device "auto" is a GPU, if any."""
     import ctranslate2
 
     translator = ctranslate2.Translator(
-        str(folder), compute_type=compute_type, inter_threads=1, intra_threads=THREADS
+        str(folder), device, compute_type=compute_type, inter_threads=1, intra_threads=THREADS
     )
 
     def decode(sentences: list[str], beam_size: int) -> list[str]:

@@ -1,11 +1,14 @@
-"""Measure training and decoding on a GPU, also of PyTorch and Transformers if installed.
+"""Measure training and decoding on a GPU, beside PyTorch, Transformers and CTranslate2.
 
-Each program runs in a separate process: it prepares (imports, builds, compiles), reports that it is
-ready, and is measured while all others wait. With `--together N`, N programs prepare at once, which
-saves minutes on a machine with many cores; their peaks of memory add up. All programs train the
-same shape on random ids with Adam, dropout 0.1 and label smoothing 0.1. In the batches of tfformer,
-half of the rows contain two sentences. The programs that XLA compiles are stored only for the
-duration of the measurement, so the first start is cold; "again" is the second start.
+Peers that are not installed are skipped. Each program runs in a separate process: it prepares
+(imports, builds, compiles), reports that it is ready, and is measured while all others wait. With
+`--together N`, N programs prepare at once, which saves minutes on a machine with many cores; their
+peaks of memory add up. All programs train the same shape on random ids with Adam, dropout 0.1 and
+label smoothing 0.1. In the batches of tfformer, half of the rows contain two sentences. The
+programs that XLA compiles are stored only for the duration of the measurement, so the first start
+is cold; "again" is the second start. Two programs run again with other settings of XLA: training
+without command buffers, which launch several kernels at once, and decoding with operations that XLA
+clusters and compiles.
 """
 
 import argparse
@@ -32,6 +35,7 @@ class Work(NamedTuple):
     program: str
     arguments: tuple[str, ...]
     library: str = ""
+    flags: tuple[tuple[str, str], ...] = ()  # environment variables and what is added to them
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -84,6 +88,8 @@ def all_work(options: argparse.Namespace) -> dict[str, Work]:
             training[name] = Work("trainers/gpu_tfformer.py", arguments)
             if len(training) == 1:  # the programs are stored now
                 training[f"{name} again"] = training[name]
+                without = (("XLA_FLAGS", "--xla_gpu_enable_command_buffer="),)
+                training[f"{name} no command buffers"] = training[name]._replace(flags=without)
         for dtype, way in (("bfloat16", "plain"), ("float32", "plain"), ("bfloat16", "compiled")):
             arguments = (shape_of(preset), dtype, way, rows, *sizes)
             name = f"torch {preset} {dtype} {way}"
@@ -95,6 +101,10 @@ def all_work(options: argparse.Namespace) -> dict[str, Work]:
         decoding[f"transformers {dtype}"] = Work(
             "engines/gpu_transformers.py", (shape_of(preset), *arguments), "transformers"
         )
+    clustered = (("TF_XLA_FLAGS", "--tf_xla_auto_jit=2"),)
+    decoding["decode float32 clustered"] = decoding["decode float32"]._replace(flags=clustered)
+    arguments = (preset, "float16", str(options.vocab_size), *options.batches)
+    decoding["ctranslate2 float16"] = Work("engines/gpu_ctranslate2.py", arguments, "ctranslate2")
     name, first = next(iter(training.items()))
     profiled = first._replace(arguments=(*first.arguments, "profile"))
     return training | decoding | {f"profile {name.removeprefix('train ')}": profiled}
@@ -147,15 +157,17 @@ def _obstacle(work: Work, seconds: float) -> str:
 def _environment(work: Work, cache: str) -> dict[str, str]:
     """Return the environment variables of a program.
 
-    Paths to CUDA's libraries that were set for TensorFlow are removed for other frameworks.
+    Paths to CUDA's libraries that were set for TensorFlow are removed for PyTorch.
     """
-    if work.library:
+    if work.library in ("torch", "transformers"):
         theirs = ("PYTHONPATH", "LD_LIBRARY_PATH")
         return {name: value for name, value in os.environ.items() if name not in theirs}
     paths = [str(REPOSITORY), str(FOLDER.parent), os.environ.get("PYTHONPATH", "")]
     ours = {
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-        "XDG_CACHE_HOME": cache,
+        # A stored program does not know the flags that it was compiled with.
+        "XDG_CACHE_HOME": os.path.join(cache, *(flag for _, flag in work.flags)),
         "TF_FORCE_GPU_ALLOW_GROWTH": "true",
     }
-    return {"TF_CPP_MIN_LOG_LEVEL": "3"} | os.environ | ours
+    added = {name: f"{os.environ.get(name, '')} {flag}".strip() for name, flag in work.flags}
+    return {"TF_CPP_MIN_LOG_LEVEL": "3"} | os.environ | ours | added

@@ -15,8 +15,10 @@ import tensorflow as tf
 from support.empty_batches import check_empty_batches
 from support.marian_checkpoints import checkpoint, languages
 from support.numpy_layers import target_log_probs
+from support.untrained_models import letters_tokenizer
 from tensorflow_serving.apis import prediction_log_pb2
 
+import tfformer
 from tfformer.checkpoints.import_model import import_model
 from tfformer.data.sources import read_pairs
 from tfformer.engines.saved_model import Session
@@ -397,6 +399,24 @@ def test_two_bytes_a_weight_are_measured_and_half_the_size(tiny_run, version, tm
         assert measured["identical"] > len(SENTENCES) / 4
     weights = "variables/variables.data-00000-of-00001"
     assert (two_bytes / weights).stat().st_size < 0.6 * (version / weights).stat().st_size
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_no_step_of_half_precision_converts_weights(tmp_path, dtype):
+    """Only activations are converted, for the sums of a normalisation."""
+    tokenizer = letters_tokenizer()
+    size = tokenizer.vocab_size
+    model = tfformer.Transformer(size, size, 1, d_model=8, num_heads=2, d_ff=8, norm="pre")
+    (tmp_path / "export").mkdir()
+    writer.write(tmp_path / "export", tfformer.Translator(model, tokenizer), dtype, with_text=False)
+    signature = tf.saved_model.load(str(tmp_path / "export")).signatures["translate_ids"]
+    converted = set()
+    for function in signature.graph.as_graph_def().library.function:
+        operations = {node.name: node.op for node in function.node_def}
+        inputs = [node.input[0].split(":")[0] for node in function.node_def if node.op == "Cast"]
+        converted |= {operations.get(name) for name in inputs}
+    assert "AddV2" in converted  # a residual, or the result of a normalisation
+    assert "ReadVariableOp" not in converted
 
 
 @pytest.mark.nightly

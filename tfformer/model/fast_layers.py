@@ -92,7 +92,7 @@ def with_axes(x: tf.Tensor, kept: int, *sizes: int) -> tf.Tensor | list[int]:
 class LayerNormalization(keras.layers.LayerNormalization):
     """Keras' layer normalisation over the last axis (Ba et al. 2016).
 
-    It computes in float32, in training with a hand-written gradient of three operations.
+    It computes in float32, in training with a hand-written gradient.
     """
 
     def call(self, x: tf.Tensor, training: bool | None = None) -> tf.Tensor:
@@ -161,7 +161,7 @@ class Dropout(keras.layers.Dropout):
             return x
         size = tf.size(x)
         dropped = min(round(self.rate * 2**16), 2**16 - 1)  # of 2^16 16-bit values
-        seed = tf.cast(self.seed_generator.next(), tf.int32)
+        seed = self.seed_generator.next()
         words = tf.random.stateless_uniform(
             [(size + 1) // 2], seed, minval=None, maxval=None, dtype=tf.uint32
         )

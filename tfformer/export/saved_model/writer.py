@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -10,7 +11,7 @@ from tfformer.engines.artifact import SAVED_MODEL
 from tfformer.engines.saved_model import read_signatures
 from tfformer.export.saved_model.signatures import signatures_of
 from tfformer.inference.text_model import TextModel
-from tfformer.model.fast_layers import with_axes
+from tfformer.model.fast_layers import LayerNormalization, with_axes
 from tfformer.model.token_model import TokenModel, ToLogits
 from tfformer.run_directory import first_line
 from tfformer.special_ids import END_ID
@@ -30,6 +31,13 @@ def write(folder: Path, exported: TextModel, dtype: str, with_text: bool) -> Non
     model.set_weights(exported.model.get_weights())
     holder = tf.Module()
     holder.weights = [weight.value for weight in model.weights]  # C++ loaders lack Keras' tracking
+    if dtype != "float32":
+        # Normalisations compute in float32: with float32 weights, no step has to convert them.
+        given = _normalizations(exported.model)
+        for layer, weights in zip(_normalizations(model), given, strict=True):
+            layer.gamma = tf.Variable(weights.gamma, trainable=False)
+            layer.beta = tf.Variable(weights.beta, trainable=False)
+            holder.weights += [layer.gamma, layer.beta]
     to_logits = model.logits
     if exported.shortlist is None:  # with one, only `score` computes all logits
         to_logits = _fast_logits(model, holder)
@@ -42,6 +50,10 @@ def write(folder: Path, exported: TextModel, dtype: str, with_text: bool) -> Non
         raise OSError(
             f"{folder.parent} cannot be written to ({first_line(error)}); free some space"
         ) from None
+
+
+def _normalizations(model: keras.Model) -> list[LayerNormalization]:
+    return [layer for layer in model._flatten_layers() if isinstance(layer, LayerNormalization)]
 
 
 def _fast_logits(model: TokenModel, holder: tf.Module) -> ToLogits:
