@@ -48,10 +48,7 @@ def translate_parts(
     connect(address, log_to_driver=False)
     try:
         # Symbolic links are not resolved, because a file's name tells whether it is compressed.
-        absolute = [
-            part._replace(source=part.source.absolute(), output=part.output.absolute())
-            for part in parts
-        ]
+        absolute = [Part(p.source.absolute(), p.output.absolute(), p.makes_pairs) for p in parts]
         return _followed(model, absolute, count, report)
     finally:
         ray.shutdown()

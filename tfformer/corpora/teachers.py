@@ -108,11 +108,12 @@ class Server(External):
         except (OSError, ValueError) as error:
             raise ValueError(f"{self.name} does not answer in JSON ({error})") from None
         best = answer.get("translatedText") if isinstance(answer, dict) else None
-        if not isinstance(best, list):
+        if not isinstance(best, list) or not all(isinstance(text, str) for text in best):
             raise ValueError(f"{self.name} does not answer a list q with a list translatedText")
-        further = answer.get("alternatives") or [[] for _ in best]
-        texts = zip(self._checked(sentences, iter(best)), further, strict=False)
-        return [[Translation(text, 0.0) for text in (best, *others)] for best, others in texts]
+        texts = [[text] for text in self._checked(sentences, iter(best))]
+        for row, others in zip(texts, answer.get("alternatives") or [], strict=False):
+            row += others
+        return [[Translation(text, 0.0) for text in row] for row in texts]
 
 
 Teacher = Artifact | Program | Server
