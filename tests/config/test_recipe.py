@@ -359,6 +359,10 @@ def test_any_text_is_parsed_or_refused(text):
     assert message.startswith("recipe.yaml is not YAML: ")
 
 
+def test_an_alias_is_the_last_anchor_of_its_name_without_a_warning():
+    assert parse_yaml("[&a 1, *a, &a 2, *a]", "recipe.yaml") == [1, 1, 2, 2]
+
+
 def test_deep_nesting_is_refused():
     with pytest.raises(ValueError, match="is not YAML: maximum recursion depth"):
         parse_yaml("[" * 30_000, "recipe.yaml")

@@ -81,8 +81,10 @@ def parse_yaml(text: str, origin: str) -> Any:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
+    parser = YAML(typ="safe", pure=True)
+    parser.composer.warn_double_anchors = False  # YAML allows a second anchor of the same name
     try:
-        return YAML(typ="safe", pure=True).load(text)
+        return parser.load(text)
     except (
         *(YAMLError, RecursionError),
         *(ValueError, LookupError, TypeError, AttributeError),  # raised for a wrong tag or date
