@@ -6,7 +6,7 @@ import struct
 
 import numpy as np
 import pytest
-from support.marian_checkpoints import FIXTURES, checkpoint, edit_yaml, languages
+from support.marian_checkpoints import FIXTURES, checkpoint, languages
 
 from tfformer.checkpoints.import_model import import_model
 from tfformer.checkpoints.marian import shortlist
@@ -98,8 +98,11 @@ def test_an_imported_run_has_the_shortlist_in_its_own_ids(folder, tmp_path):
     assert {PIECES[n] for n in range(5)} == found["</s>"]
     assert run.tokenizers.source.pieces([END_ID]) == ["</s>"]
 
-    (folder / "lex.s2t").write_text(text(lists), encoding="utf-8")
-    edit_yaml(folder / "decoder.yml", shortlist=["/elsewhere/lex.s2t", 50, 50])
+    for name in ("lex.s2t", "lex.t2s"):  # the second is for the other direction
+        (folder / name).write_text(text(lists), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"2 shortlists \(lex.50.50.ende.s2t.bin, lex.s2t\)"):
+        import_model(folder, tmp_path / "both")
+    (folder / "lex.50.50.ende.s2t.bin").unlink()
     of_text = pieces_of(Run.open(import_model(folder, tmp_path / "text")))
     assert {**of_text, "</s>": ()} == {**found, "</s>": ()}
     assert of_text["</s>"] == set(PIECES[:100])
@@ -109,17 +112,6 @@ def test_an_imported_run_has_the_shortlist_in_its_own_ids(folder, tmp_path):
     trimmed = pieces_of(Run.open(import_model(folder, tmp_path / "trimmed", trim=str(words))))
     assert len(trimmed) < len(of_text)
     assert trimmed == {piece: of_text[piece] & trimmed.keys() for piece in trimmed}
-
-
-def test_the_verb_reads_a_table_as_the_import_does(folder, tmp_path, capsys):
-    (folder / "lex.bin").write_bytes(binary(random_lists(3)))
-    imported = Run.open(import_model(folder, tmp_path / "run"))
-    before = rows_of(imported.load_shortlist())
-    imported.shortlist.unlink()
-    assert imported.load_shortlist() is None
-    assert main(["shortlist", str(imported.path), str(folder / "lex.bin")]) == 0
-    assert rows_of(imported.load_shortlist()) == before
-    assert f'{{"vocabulary": {SIZE + 2}}}' in capsys.readouterr().out
 
 
 GOOD = binary(random_lists(4))
@@ -145,13 +137,6 @@ def test_a_table_that_does_not_fit_is_one_line(folder, tmp_path, capsys, message
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line
     assert not (tmp_path / "run").exists()
-
-
-def test_two_tables_are_refused(folder, tmp_path):
-    for name in ("lex.s2t", "lex.bin", "lex.t2s"):
-        (folder / name).write_bytes(GOOD)
-    with pytest.raises(ValueError, match=r"2 shortlists \(lex.bin, lex.s2t\)"):
-        import_model(folder, tmp_path / "run")
 
 
 def test_a_model_with_language_tokens_has_no_shortlist(tmp_path, capsys):

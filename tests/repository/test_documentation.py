@@ -43,6 +43,7 @@ NOT_RUN = {
     "tfformer serve": "has no end; tests/serving runs it",
     "tfformer translate models/mine --input 'news-*.en.gz'": "tests/corpora runs it",
     "tfformer distill runs/opus": "tests/corpora/test_distillation.py runs it",
+    "tfformer shortlist runs/student": "tests/export/test_shortlist_export.py runs it",
     "tfformer export runs/mine --format web": "tests/export/test_web_page.py runs it",
     "tfformer train recipe.yaml --run-dir runs/pretrained": "test_examples.py runs both trainings",
     "tensorboard": "has no end",

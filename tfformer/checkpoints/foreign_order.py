@@ -47,7 +47,10 @@ def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
     vocabulary has padding: it is added as the last row of the smaller vocabulary, or removed.
     """
     record = read_record(run)
-    source, target = vocabularies(run, with_pad)
+    sizes = [len(record.get(name, {}).get("pieces", ())) for name in ("source", "target")]
+    pad = min(sizes)  # Transformers uses one padding id for both vocabularies
+    source = _foreign_vocabulary(run, record, "source", with_pad, pad)
+    target = _foreign_vocabulary(run, record, "target", with_pad, pad)
     shared = source.pieces == target.pieces
     if with_pad and _has_start_vector(model, target.order):
         (token,) = run.tokenizers.target.pieces([START_ID])
@@ -71,15 +74,6 @@ def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
             tensors[weight] = order.give_back(tensor)
     tensors = _in_first_dtype(tensors, record)
     return Foreign(tensors, source, target, shared, record)
-
-
-def vocabularies(run: Run, with_pad: bool = False) -> tuple[Vocabulary, Vocabulary]:
-    """Return a run's vocabularies as they were before it was imported; see `as_foreign`."""
-    record = read_record(run)
-    sizes = [len(record.get(name, {}).get("pieces", ())) for name in ("source", "target")]
-    pad = min(sizes)  # Transformers uses one padding id for both vocabularies
-    source = _foreign_vocabulary(run, record, "source", with_pad, pad)
-    return source, _foreign_vocabulary(run, record, "target", with_pad, pad)
 
 
 def with_sines_first(tensors: dict[WeightName, np.ndarray]) -> dict[WeightName, np.ndarray]:

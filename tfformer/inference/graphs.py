@@ -27,7 +27,7 @@ from tfformer.inference.search import (
     greedy_search,
     sample,
 )
-from tfformer.inference.shortlist import IMPOSSIBLE, Candidates, Shortlist
+from tfformer.inference.shortlist import IMPOSSIBLE, Shortlist
 from tfformer.model.cache import BeamCache, Cache, capacity_of, enlarged
 from tfformer.model.language_model import LanguageModel
 from tfformer.model.stacks import ProjectedMemory
@@ -95,9 +95,8 @@ def translate_ids(
         to_logits: Projects hidden states (..., D) to logits (..., V); `model.logits` by default.
         first_token: The id that every translation begins with, with probability 1, such as a
             language token.
-        shortlist: The pieces that translations consist of, see `Shortlist`; by default all. Scores
-            are log-probabilities among the candidates of each sentence. The search must not have a
-            `first_token` or the dialect's rules.
+        shortlist: The pieces to choose from, by default all. Scores are log-probabilities among the
+            candidates of a sentence. There must be no `first_token` and no rules in the dialect.
 
     Returns:
         N hypotheses for each of the B sources, best first.
@@ -130,7 +129,7 @@ def translate_ids(
         hypotheses = _empty_where(max_lengths < 1, hypotheses)
     if candidates is None:
         return hypotheses
-    return hypotheses._replace(ids=tf.gather(candidates.ids, hypotheses.ids))
+    return hypotheses._replace(ids=tf.gather(candidates[0], hypotheses.ids))
 
 
 def sample_ids(
@@ -207,7 +206,7 @@ def start_decoding(
     beam_size: int,
     to_logits: ToLogits | None = None,
     first_token: int | None = None,
-    candidates: Candidates | None = None,
+    candidates: tuple[tf.Tensor, tf.Tensor] | None = None,
 ) -> Decoding:
     """Encode the sources and prepare the step function and state that every search needs.
 
@@ -241,9 +240,11 @@ def start_decoding(
     step_fn = _step_fn(model, beam_size, to_logits or model.logits, first_token)
     state = DecoderState(cache, memory)
     if candidates is not None:
-        step_fn = _step_fn_among(model, beam_size, candidates.ids)
-        bias = 0.0 if model.output_bias is None else tf.gather(model.output_bias, candidates.ids)
-        state = state._replace(bias=candidates.bias + bias)
+        ids, bias = candidates
+        step_fn = _step_fn_among(model, beam_size, ids)
+        if model.output_bias is not None:
+            bias += tf.gather(model.output_bias, ids)
+        state = state._replace(bias=bias)
     return Decoding(step_fn, state, max_lengths, capacity, rounds)
 
 

@@ -368,8 +368,7 @@ class Run:
                 raise ValueError("it belongs to another run")
         except ValueError as error:
             raise ValueError(
-                f"{self.shortlist} is damaged ({error}); run `tfformer shortlist` again, or delete "
-                "the file"
+                f"{self.shortlist} is damaged ({error}); delete it, and run `tfformer shortlist`"
             ) from None
         with np.load(self.shortlist, allow_pickle=False) as arrays:
             return IdRows(arrays["ids"], arrays["offsets"])
@@ -378,8 +377,7 @@ class Run:
         """Warn if the run has a shortlist, which exports in this format do not contain."""
         if self.shortlist.is_file():
             warnings.warn(
-                f"{self.shortlist} is left out, because {format} has no shortlist for each "
-                "sentence; the export chooses from the whole vocabulary",
+                f"{self.shortlist} is left out: {format} has no shortlist for each sentence",
                 stacklevel=3,
             )
 

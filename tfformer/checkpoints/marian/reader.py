@@ -177,7 +177,7 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
             )
         weights[OUTPUT_BIAS] = np.zeros(len(target.pieces), np.float32)
     model, decoding = _search(model, folder, decoder, choices.positions)
-    table = table_in(folder, decoder.get("shortlist"))
+    table = table_in(folder)
     checkpoint = Checkpoint(
         model=model,
         tensors=weights,

@@ -21,18 +21,13 @@ MAGIC = struct.pack("<Q", 0xF11A48D5013417F5)
 HEADER = struct.Struct("<8s5Q")  # magic, checksum, frequent, best, number of offsets and of ids
 
 
-def table_in(folder: Path, named: object) -> Path | None:
-    """Return the table in a model's folder; `named` is decoder.yml's, such as [lex.s2t, 50, 50]."""
+def table_in(folder: Path) -> Path | None:
+    """Return the table from source to target in a model's folder; None without one."""
     files = [file for file in sorted(folder.glob("lex*")) if "t2s" not in file.name]
-    name = Path(str(named[0])).name if isinstance(named, list) and named else ""
-    chosen = [file for file in files if file.name == name] or files
-    if len(chosen) > 1:
-        raise ValueError(
-            f"{folder} contains {len(files)} shortlists "
-            f"({', '.join(file.name for file in files)}), and no decoder.yml selects one; keep "
-            "only one"
-        )
-    return chosen[0] if chosen else None
+    if len(files) > 1:
+        names = ", ".join(file.name for file in files)
+        raise ValueError(f"{folder} contains {len(files)} shortlists ({names}); keep only one")
+    return files[0] if files else None
 
 
 def read_table(path: Path, source: Sequence[str], target: Sequence[str]) -> IdRows:
