@@ -165,7 +165,7 @@ def _environment(work: Work, cache: str) -> dict[str, str]:
     paths = [str(REPOSITORY), str(FOLDER.parent), os.environ.get("PYTHONPATH", "")]
     ours = {
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-        # A stored program does not know the flags that it was compiled with.
+        # A folder for each set of flags: a stored program does not record its flags.
         "XDG_CACHE_HOME": os.path.join(cache, *(flag for _, flag in work.flags)),
         "TF_FORCE_GPU_ALLOW_GROWTH": "true",
     }

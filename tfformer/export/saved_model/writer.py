@@ -29,15 +29,11 @@ def write(folder: Path, exported: TextModel, dtype: str, with_text: bool) -> Non
     config = exported.model.get_config() | {"dtype": dtype}
     model = type(exported.model).from_config(config)
     model.set_weights(exported.model.get_weights())
-    holder = tf.Module()
-    holder.weights = [weight.value for weight in model.weights]  # C++ loaders lack Keras' tracking
+    weights = {weight.path: weight.value for weight in model.weights}
     if dtype != "float32":
-        # Normalisations compute in float32: with float32 weights, no step has to convert them.
-        given = _normalizations(exported.model)
-        for layer, weights in zip(_normalizations(model), given, strict=True):
-            layer.gamma = tf.Variable(weights.gamma, trainable=False)
-            layer.beta = tf.Variable(weights.beta, trainable=False)
-            holder.weights += [layer.gamma, layer.beta]
+        weights |= _in_float32(model, exported.model)
+    holder = tf.Module()
+    holder.weights = list(weights.values())  # C++ loaders lack Keras' tracking
     to_logits = model.logits
     if exported.shortlist is None:  # with one, only `score` computes all logits
         to_logits = _fast_logits(model, holder)
@@ -52,7 +48,23 @@ def write(folder: Path, exported: TextModel, dtype: str, with_text: bool) -> Non
         ) from None
 
 
+def _in_float32(model: keras.Model, exported: keras.Model) -> dict[str, tf.Variable]:
+    """Give the normalisations of a model the weights of another in float32, and return them.
+
+    Normalisations compute in float32, so no step has to convert these weights.
+    """
+    given = _normalizations(exported)
+    weights = {}
+    for layer, other in zip(_normalizations(model), given, strict=True):
+        for name in ("gamma", "beta"):
+            path = getattr(layer, name).path
+            weights[path] = tf.Variable(getattr(other, name), trainable=False, name=path)
+            setattr(layer, name, weights[path])
+    return weights
+
+
 def _normalizations(model: keras.Model) -> list[LayerNormalization]:
+    # Keras has no public method for the layers within layers.
     return [layer for layer in model._flatten_layers() if isinstance(layer, LayerNormalization)]
 
 
