@@ -347,3 +347,24 @@ def test_numbers_dates_times_and_prices_stay_as_the_model_writes_them(format):
     translator = TextTranslator(lambda batch: [answers[sentence] for sentence in batch])
     gap = "\n<p>" if format == "html" else "\n\n"
     assert translator.translate(gap.join(answers), format) == gap.join(answers.values())
+
+
+@pytest.mark.parametrize(
+    ("format", "text", "answer", "expected"),
+    [
+        (
+            "html",
+            "He said “<b>Stop</b>!” and left.",
+            "Er sagte „Halt!“ und ging.",
+            "Er sagte „<b>Halt</b>!“ und ging.",
+        ),
+        ("html", "“<i>Quote</i>,” he said.", "„Zitat“, sagte er.", "„<i>Zitat</i>“, sagte er."),
+        ("html", "The “<b>red</b>” dog", "Der „rote“ Hund", "Der „<b>rote</b>“ Hund"),
+        ("html", "<b>« oui »</b>", "»ja«", "<b>»ja«</b>"),
+        ("html", "He <b>“goes”</b> now", "Er “geht” jetzt", "Er <b>“geht”</b> jetzt"),
+        ("markdown", "The `a` and `b` now.", "Das `a` und `b`.", r"Das \``a`\` und \``b`\`."),
+        ("markdown", "A **b** c_d.", "A *b* c_d _e.", r"A \***b**\* c_d _e."),
+    ],
+)
+def test_quotation_marks_and_signs_of_markup_in_a_translation(format, text, answer, expected):
+    assert translated(text, format, answer)[0] == expected

@@ -1,6 +1,10 @@
 """Words that no translation changes."""
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.limits import at_most
 
 from tfformer.text import TextTranslator, translate_text
@@ -48,6 +52,72 @@ def test_ordinary_words_do_not_stay(name, text):
 )
 def test_a_space_is_beside_a_protected_word_where_words_have_spaces(text, answer, expected):
     assert heard_and_said(text, answer, placeholders=SYMBOLS)[1] == expected
+
+
+@pytest.mark.parametrize(
+    ("format", "text", "answer", "expected"),
+    [
+        ("text", "Look (https://x.org/a) now.", "Schau jetzt.", "Schau https://x.org/a jetzt."),
+        ("text", 'Open "report.pdf" now.', "Öffne es jetzt.", "Öffne report.pdf es jetzt."),
+        ("text", "'%s' not found", "nicht gefunden", "%s nicht gefunden"),
+        ("text", "Hi {a}, you have %d.", "%d hast du.", "{a} %d hast du."),
+        ("text", "Version v1.2 (v1.3) is out.", "Neue Version.", "Neue Version v1.2 v1.3."),
+        ("text", "Write me@x.org/you@x.org!", "Schreib!", "Schreib me@x.org you@x.org!"),
+        ("text", "{n}px wide", "px breit", "{n}px breit"),
+        ("text", "Run {a}{b} now.", "Jetzt.", "Jetzt {a}{b}."),
+        ("text", "{a} opens", '"Bericht"', '{a} "Bericht"'),
+        ("markdown", "Use `a`/`b` now.", "Jetzt.", "Jetzt `a` `b`."),
+        ("markdown", "Open `a`, `b`, `c` and `d`.", "d, c öffnen.", "`a` `b` `d`, `c` öffnen."),
+        ("text", "Open a.pdf now.", "Öffne Text.pdf jetzt.", "Öffne Text.pdf a.pdf jetzt."),
+        ("text", "Open a.pdf now.", "„Text.pdf“ jetzt.", "„Text.pdf a.pdf“ jetzt."),
+        ("text", "Open a.pdf now.", "看这里", "看a.pdf这里"),
+    ],
+)
+def test_a_protected_word_that_the_translation_lacks_is_a_word(format, text, answer, expected):
+    assert heard_and_said(text, answer, format)[1] == expected
+
+
+LOST = ("a.pdf", "{x}", "https://x.org/a")
+
+
+@given(
+    text=st.lists(st.sampled_from(["dog", "house", "(", ")", "/", ", ", " ", " ", *LOST])),
+    answer=st.lists(st.sampled_from(["Hund", "Haus", "Text.doc", "C#", "„", "“", ", ", " ", " "])),
+)
+def test_no_letter_touches_a_protected_word_that_the_translation_lacks(text, answer):
+    """Except letters that touch it in the sentence, and "said" is one word between spaces."""
+    sentence, said = "The " + "".join(text) + " now.", "Der " + "".join(answer) + " jetzt."
+    found = heard_and_said(sentence, said)[1]
+    words = "|".join(map(re.escape, LOST))
+    for word in re.findall(rf"\w(?:{words})|(?:{words})(?:\w|{{)", found):
+        assert re.search(rf"\w(?:{words})|(?:{words})(?:\w|{{)", sentence), word
+    for kept in ("Text.doc", "C#"):
+        assert found.count(kept) == said.count(kept)
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("_https://x.org/a_ now", "https://x.org/a_"),
+        ("сайтhttps://x.org/a now", "https://x.org/a"),
+        ("{n, plural, one {One dog} other {# dogs}} sleep.", None),
+    ],
+)
+def test_an_address_after_a_letter_and_a_plural_are_protected(text, word):
+    assert protected_words().findall(text) == [word or text.removesuffix(" sleep.")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<i><b>me</b>@x.org is mine.</i>",
+        "<i><b>Mail</b> me@<b>x.org</b></i>",
+        "<a>now <b>me</b>@<u>x.org</u></a>",
+    ],
+)
+def test_a_protected_word_may_contain_elements(text):
+    heard = heard_and_said(text, "", "html", placeholders=SYMBOLS)[0]
+    assert heard == [re.sub("<[^<>]*>", "", text).replace("me@x.org", "⟦1⟧")]
 
 
 @pytest.mark.parametrize(

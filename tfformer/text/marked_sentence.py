@@ -182,13 +182,16 @@ def protected(pieces: Sequence[Piece], pattern: re.Pattern[str]) -> list[Piece]:
 def _copy(group: Sequence[Piece]) -> list[Piece]:
     """Merge a protected word into one piece, unless it contains only part of an element."""
     texts = [number for number, piece in enumerate(group) if piece.text]
-    for first, last in ((texts[0], texts[-1] + 1), (0, len(group))):
-        words = group[first:last]
-        steps = ({Role.OPEN: 1, Role.CLOSE: -1}.get(piece.role, 0) for piece in words)
-        depths = list(itertools.accumulate(steps))
-        if min(depths) == depths[-1] == 0 and all(piece.name != "cue" for piece in words):
-            break
-    else:
+    first, last = texts[0], texts[-1] + 1
+    steps = [{Role.OPEN: 1, Role.CLOSE: -1}.get(piece.role, 0) for piece in group]
+    depths = list(itertools.accumulate(steps[first:last]))
+    lowest, depth = min(0, *depths), depths[-1]
+    while lowest < 0 and first and steps[first - 1] > 0:
+        first, lowest, depth = first - 1, lowest + 1, depth + 1
+    while depth > 0 and last < len(group) and steps[last] < 0:
+        last, depth = last + 1, depth - 1
+    words = group[first:last]
+    if lowest or depth or any(piece.name == "cue" for piece in words):
         return list(group)
     text = "".join(piece.text for piece in words)
     copy = Piece(raw_text(words), text, Role.COPY)

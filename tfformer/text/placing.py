@@ -22,11 +22,16 @@ case, every tag keeps its position.
 
 3. A word that has no link is connected to the same word in the translation, regardless of case. A
 word that occurs several times must occur as often in the translation; the first is then connected
-to the first, the second to the second. Signs follow the same rule. 12,500 and 12.500 are the same
-word. A protected word is always connected to the same word, if the translation contains it.
+to the first, the second to the second. Signs follow the same rule, but quotation marks only if
+both texts contain the same sequence of them. 12,500 and 12.500 are the same word. A protected word
+is always connected to the same word, if the translation contains it. Otherwise it is inserted
+behind the translation of the word before it, but not inside a word or a file name. It is separated
+from the words beside it, unless the sentence joins them.
 
    >>> place("Is <b>Anna</b> here?", "Ist die Anna da?")
    'Ist die <b>Anna</b> da?'
+   >>> place("See <code>ls</code>/<code>man</code> now.", "Jetzt ansehen.", [(0, 1), (2, 0)])
+   'Jetzt ansehen <code>ls</code> <code>man</code>.'
 
 4. The remaining words between two connected words are connected to the remaining words between the
 same two words of the translation, at the same relative position.
@@ -41,13 +46,11 @@ least one word, if there are enough.
    >>> place("<i>I</i> <b>love</b><u>you</u> all", "Ich liebe euch")
    '<i>Ich</i> <b>liebe</b> <u>euch</u>'
 
-6. An image, a comment, a footnote or a protected word that the translation lacks follows the word
-before it. An image between spaces precedes the word behind it.
+6. An image, a comment or a footnote follows the word before it. An image between spaces precedes
+the word behind it.
 
    >>> place("The dog<sup>1</sup> sleeps.", "Es schläft der Hund.", [(0, 2), (1, 3), (2, 1)])
    'Es schläft der Hund<sup>1</sup>.'
-   >>> place("See <code>ls</code> now.", "Jetzt ansehen.", [(0, 1), (2, 0)])
-   'Jetzt ansehen <code>ls</code>.'
 
 7. Lines and cues break between words, at the same relative position, and not before a comma. Each
 line and cue gets at least one word, if there are enough. An element around a whole cue remains
@@ -80,7 +83,9 @@ TOKEN = re.compile(
 )
 EDGE = re.compile(rf"(?<!{LETTER})|(?!{LETTER})")  # of a word, or between signs
 SEPARATOR = re.compile(r"(?<=\d)[.,](?=\d)")  # in numbers; languages use different separators
+QUOTES = "\"'“”„‟‘’‚«»‹›"  # one opens or closes, depending on the language
 CLAUSE = 6  # a longer "word" between spaces is a clause of a script without spaces
+CLOSING = ".,;:!?…)]}»«”“’\"'、。，；：！？）」』】"  # signs that follow a word, and no part of it
 APART = re.compile(rf"[\s,;:.!?()…{UNSPACED}]")  # separates a word from the copy beside it
 # No line begins with a closing sign, nor as a block of Markdown or another speaker's line does.
 NO_LINE = re.compile(rf"{NO_BEGINNING.pattern}|[-+*>#=|~–—…\]}}»%]|\.(?!\w)|\d+[.)]")
@@ -106,6 +111,11 @@ class TextToken:
     def is_plain(self) -> bool:
         """Whether it is a word that is not protected."""
         return self.is_word and self.copy is None
+
+    @property
+    def is_inserted(self) -> bool:
+        """Whether it is a protected word that the translation lacks."""
+        return self.copy is not None and self.start == self.end
 
     def divided(self, lengths: Iterable[int]) -> list[TextToken]:
         """Divide a token at distances from its beginning."""
@@ -142,7 +152,7 @@ def with_marks(sentence: MarkedSentence, translation: str, links: Links | None =
     if translation.casefold() == text.casefold():
         return "".join(_in_capitals(sentence, translation, characters))
     source, target = _connected(sentence, translation, links or ())
-    strings = list(_spaced(sentence, target, characters))
+    strings = list(_spaced(sentence, source, target, characters))
     placing = _Placing(sentence, source, target, strings)
     return "".join(placing.written(translation))
 
@@ -206,7 +216,6 @@ def _connected(
     """Connect the tokens of both texts by rules 2 to 4.
 
     A word in which a mark begins or ends is divided, and so is the same word of the translation.
-    Protected words that the translation lacks are left out.
     """
     copies = sentence.copies()
     occurrences = _occurrences(sentence.text, copies, translation)
@@ -221,8 +230,7 @@ def _connected(
         lengths = sorted({edge - token.start for edge in inside})
         parts[token], parts[other] = token.divided(lengths), other.divided(lengths)
         equal.update(zip(parts[token], parts[other], strict=True))
-    kept = [token for token in source if token.copy is None or token in same]
-    source = [part for token in kept for part in parts.get(token, [token])]
+    source = [part for token in source for part in parts.get(token, [token])]
     target = [part for token in target for part in parts.get(token, [token])]
     numbers = {token: number for number, token in enumerate(target)}
     linked = _linked(source, target, links)
@@ -232,6 +240,7 @@ def _connected(
             others = [equal[token]]
         token.targets = sorted(numbers[other] for other in others)
     _connect_by_position(source, target)
+    _insert_lost(source, target)
     return source, target
 
 
@@ -245,7 +254,12 @@ def _same_tokens(
     same: dict[TextToken, TextToken] = {}
     scale = target[-1].end / source[-1].end if target else 1
     target_tokens = _grouped(target, "text")
-    for text, tokens in _grouped(source, "text").items():
+    quotes = (
+        [token.text for token in tokens if token.text in QUOTES] for tokens in (source, target)
+    )
+    unpaired = "" if next(quotes) == next(quotes) else QUOTES
+    paired = (token for token in source if token.text not in unpaired)
+    for text, tokens in _grouped(paired, "text").items():
         free = target_tokens[text]
         if len(tokens) == len(free):
             same.update(zip(tokens, free, strict=True))
@@ -279,7 +293,8 @@ def _linked(
         tokens, others = source_words[source_word], target_words[target_word]
         if max(len(tokens), len(others)) <= CLAUSE:
             for token, other in itertools.product(tokens, others):
-                if token.text == other.text or (token.is_plain and other.is_plain):
+                is_pair = token.text == other.text or (token.is_word and other.is_plain)
+                if is_pair and not token.copy:
                     linked[token].append(other)
     return linked
 
@@ -306,24 +321,80 @@ def _connect_by_position(source: Sequence[TextToken], target: Sequence[TextToken
         ends.append(token.targets[-1] + 1 if token else 0)
 
 
+def _insert_lost(source: Sequence[TextToken], target: list[TextToken]) -> None:
+    """Insert the protected words that the translation lacks behind the word before: rule 3."""
+    gaps = _gaps(target)
+    lost = []
+    gap = 0
+    for token in source:
+        if token.copy and not token.targets:
+            lost.append((gap, token))
+        elif token.is_word and token.targets:
+            end = _densest(token.targets, 1)[1] // 2
+            gap = gaps[bisect_left(gaps, end)]
+    lost.sort(key=itemgetter(0))
+    for token in source:
+        token.targets = [n + bisect_right(lost, n, key=itemgetter(0)) for n in token.targets]
+    for index, (gap, token) in enumerate(lost):
+        token.targets = [gap + index]
+        end = target[gap + index - 1].end if gap + index else 0
+        target.insert(gap + index, replace(token, start=end, end=end, source=token))
+
+
+def _gaps(target: Sequence[TextToken]) -> list[int]:
+    """Return the numbers of the tokens that a protected word can be inserted before.
+
+    It must not divide what stands between two spaces, such as a file name, unless only closing
+    signs follow.
+    """
+    last_words = {token.word: number for number, token in enumerate(target) if token.is_word}
+    gaps = [0]
+    for number, (left, right) in enumerate(itertools.pairwise(target), start=1):
+        is_at_end = number > last_words.get(left.word, number)
+        is_closing = is_at_end and right.text in CLOSING
+        if left.word != right.word or is_closing or _are_unspaced(left, right, NO_SPACES):
+            gaps.append(number)
+    return [*gaps, len(target)]
+
+
+def _are_unspaced(left: TextToken, right: TextToken, scripts: str) -> bool:
+    """Whether no space is written between two tokens because of their scripts."""
+    return re.search(f"[{scripts}]", left.text[-1] + right.text[0]) is not None
+
+
 # --- Placing ------------------------------------------------------------------------------------
 
 
 def _spaced(
-    sentence: MarkedSentence, target: Sequence[TextToken], characters: Sequence[str]
+    sentence: MarkedSentence,
+    source: Sequence[TextToken],
+    target: Sequence[TextToken],
+    characters: Sequence[str],
 ) -> Iterator[str]:
     """Yield the space before each token and the token, as the document writes them.
 
-    A word and a protected word are separated if they are in the sentence.
+    A word and a protected word are separated if they are in the sentence. An inserted word is
+    separated unless the sentence writes both words without anything between them.
     """
     around = f" {sentence.text} "
+    joined = {
+        number
+        for one, other in itertools.pairwise(source)
+        for number in other.targets[:1]
+        if one.end == other.start and number - 1 in one.targets
+    }
     left = TextToken(0, 0, " ", -1, is_word=False)
-    for right in target:
+    for number, right in enumerate(target):
         space = "".join(characters[left.end : right.start])
-        beside = around[left.source.end + 1] if left.source else ""
-        beside += around[right.source.start] if right.source else ""
-        is_unspaced = re.search(f"[{UNSPACED}]", left.text[-1] + right.text[0])
-        if left.is_word and right.is_word and APART.search(beside) and not is_unspaced:
+        if number and (left.is_inserted or right.is_inserted):
+            is_apart = number not in joined and (right.is_word or left.end == 0)
+            is_apart = is_apart and not _are_unspaced(left, right, NO_SPACES)
+        else:
+            beside = around[left.source.end + 1] if left.source else ""
+            beside += around[right.source.start] if right.source else ""
+            is_apart = left.is_word and right.is_word and APART.search(beside) is not None
+            is_apart = is_apart and not _are_unspaced(left, right, UNSPACED)
+        if is_apart:
             space = space or " "
         yield space
         raw = "".join(characters[right.start : right.end])
@@ -479,8 +550,7 @@ class _Placing:
     def _beside(self, mark: Mark) -> int:
         """The position of a mark without words in the translation: rule 6."""
         first, _ = mark.tokens
-        is_before = mark.follows_space and not mark.piece.text.strip()
-        if is_before and first < len(self._source) and self._source[first].targets:
+        if mark.follows_space and first < len(self._source) and self._source[first].targets:
             return _densest(self._source[first].targets, 1)[0]
         for number in reversed(range(first)):
             token = self._source[number]

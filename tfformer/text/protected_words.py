@@ -76,6 +76,12 @@ SIGNS = (  # words that do not begin with a letter
         ["{{x}}", "{{ x|y }}", "{{{x}}}", "{% if x %}", "<%= user.name %>", "<?= x ?>"],
     ),
     Rule(
+        "ICU plural or select",
+        r"\{ ?[a-zA-Z\d_]{1,60}, ?(?:plural|select|selectordinal),"
+        r"(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*+\})*+\}",
+        ["{n, plural, one {# item} other {# of {m} items}}"],
+    ),
+    Rule(
         "placeholder in braces",  # one or two words, after up to three that end in commas
         r"[#$%]?\{ ?(?:[^{}\s]{1,60}, ){0,3}[^{}\s]{1,60}(?: [^{}\s]{1,60})? ?\}|\{\}",
         ["{}", "{ name }", "{first name}", "{count, number}", "${HOME}", "#{x}", "%{name}"],
@@ -119,16 +125,6 @@ SIGNS = (  # words that do not begin with a letter
 )
 # Words that begin with a letter, a digit or _. No LETTER, full stop or hyphen precedes them.
 WORDS = (
-    Rule(
-        "address",
-        rf"[A-Za-z][A-Za-z\d+.-]{{1,30}}+://{TAIL}",
-        [
-            "https://a.de/x?b=1",
-            "http://[::1]:80/x",
-            "s3://bucket/key",
-            "https://en.wikipedia.org/a_(b)",
-        ],
-    ),
     Rule(
         "host and page",
         rf"(?:[wW]{{3}}\.{DOTTED}+|(?<!/)(?:localhost|(?:(?:{NAME})+\.)+[a-z]{{2,24}})(?={PORT}|/))"
@@ -182,7 +178,17 @@ WORDS = (
         ["A-B and X-ray, 1990-2000, 12-3", "an 8-bit E-Mail"],
     ),
 )
-RULES = (*SIGNS, *WORDS)
+URL = Rule(
+    "address",
+    rf"(?<![A-Za-z\d+.-])[A-Za-z][A-Za-z\d+.-]{{1,30}}+://{TAIL}",
+    [
+        "https://a.de/x?b=1",
+        "http://[::1]:80/x",
+        "s3://bucket/key",
+        "https://en.wikipedia.org/a_(b)",
+    ],
+)
+RULES = (*SIGNS, URL, *WORDS)
 LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)  # written in a text that is not HTML
 
 
@@ -204,7 +210,7 @@ def protected_words(keep: Sequence[str] = ()) -> re.Pattern[str]:
     chosen = [_phrase(words) for words in phrases if words]
     signs = rf"(?![A-Za-z\s])(?:{_any(SIGNS)})"  # most positions fail early
     words = rf"{BEGIN}(?<![.-])(?=\w)(?:{_any(WORDS)})"
-    return re.compile("|".join([*chosen, signs, words]))
+    return re.compile("|".join([*chosen, signs, URL.pattern, words]))
 
 
 def _phrase(words: Sequence[str]) -> str:

@@ -104,9 +104,8 @@ def read_markdown(text: Iterable[str], reading: Reading) -> Iterator[Part]:
                 block = _located(document, token, lines)
             if block is not None and block.offset(0) >= position:
                 yield document[position : block.offset(0)]
-                yield from sentences(
-                    _pieces(block, token, reading), reading, _escapes(block.content)
-                )
+                pieces = _pieces(block, token, reading)
+                yield from sentences(pieces, reading, _escapes(pieces))
                 position = block.offset(len(block.content))
         in_cell = token.type in ("th_open", "td_open")
     yield document[position:]
@@ -251,9 +250,10 @@ def _located_cell(text: str, content: str, start: int, end: int) -> Block | None
     return Block(text, content, starts, [begin + offset + n for n, offset in enumerate(starts)])
 
 
-def _escapes(content: str) -> dict[str, str]:
-    """Escapes with a backslash for the special characters that a paragraph does not use."""
-    return {character: "\\" + character for character in SPECIAL if character not in content}
+def _escapes(pieces: Sequence[Piece]) -> dict[str, str]:
+    """Escapes with a backslash for the special characters that a paragraph does not show."""
+    shown = "".join(piece.raw for piece in pieces if piece.role is Role.TEXT)
+    return {character: "\\" + character for character in SPECIAL if character not in shown}
 
 
 def _pieces(block: Block, token: InlineToken, reading: Reading) -> list[Piece]:
