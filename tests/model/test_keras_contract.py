@@ -224,7 +224,8 @@ NOT_KNOWN = [
     (
         tfformer.LanguageModel.from_preset,
         {"preset": "huge", "vocab_size": 9},
-        "preset='huge' is not known; choose one of 'tiny', 'small', 'base', 'big'",
+        "preset='huge' is not known; choose one of 'tiny', 'small', 'base', 'big', 'student-tiny', "
+        "'student-base'",
     ),
     (
         tfformer.SmoothedCrossEntropy,

@@ -10,10 +10,12 @@ import tfformer
 from tfformer import *
 from tfformer.config import Config as ConfigInItsRoom
 
-assert_type(tfformer.Translator.load("run").translate(["A dog."]), list[str])
-assert_type(tfformer.Config.from_dict({}), ConfigInItsRoom)
-assert_type(Translator.load("run"), tfformer.Translator)
-tfformer.SmoothedCrossEntropy(reduction=None)
-tfformer.padding_mask()  # type: ignore[call-arg]
-export_model()  # type: ignore[call-arg]
-tfformer.Transfomer  # type: ignore[attr-defined]
+
+def names() -> None:
+    assert_type(tfformer.Translator.load("run").translate(["A dog."]), list[str])
+    assert_type(tfformer.Config.from_dict({}), ConfigInItsRoom)
+    assert_type(Translator.load("run"), tfformer.Translator)
+    tfformer.SmoothedCrossEntropy(reduction=None)
+    tfformer.padding_mask()  # type: ignore[call-arg]
+    export_model()  # type: ignore[call-arg]
+    tfformer.Transfomer  # type: ignore[attr-defined]

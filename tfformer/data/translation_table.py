@@ -49,7 +49,7 @@ def translation_probabilities(
         >>> source, target = IdRows.of([[4, 5], [4]]), IdRows.of([[7, 6], [7]])
         >>> sources, targets, probabilities = translation_probabilities(source, target, 8)
         >>> sources.tolist(), targets.tolist(), probabilities.round(2).tolist()
-        ([4, 4, 5, 5], [6, 7, 6, 7], [0.05, 0.95, 0.93, 0.07])
+        ([4, 4, 5, 5], [6, 7, 6, 7], [0.04, 0.96, 0.83, 0.17])
     """
     keys = np.zeros(0, np.int64)
     for links, _ in _chunks(source, target, target_size):
