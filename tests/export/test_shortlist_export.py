@@ -77,13 +77,13 @@ def test_an_int8_file_has_one_copy_of_each_table(run, shortened, one_process, tm
 
 def test_ctranslate2_chooses_from_the_whole_vocabulary(run, translator, one_process, tmp_path):
     pytest.importorskip("ctranslate2")
-    with pytest.warns(UserWarning, match=r"shortlist\.npz is left out: CTranslate2 has no"):
+    with pytest.warns(UserWarning, match=r"shortlist\.npz is left out: exports in the format CTr"):
         version = export_model(run, tmp_path, "ctranslate2", samples=SENTENCES)
     with open_engine(version) as engine:
         assert engine.translate(SENTENCES[:20], 1) == translator.translate(SENTENCES[:20], 1)
 
 
-def test_a_damaged_shortlist_is_one_line(run, counting_run, tmp_path, capsys):
+def test_a_damaged_shortlist_and_a_missing_text_are_one_line(run, counting_run, tmp_path, capsys):
     folder = shutil.copytree(run, tmp_path / "run")
     file = folder / "shortlist.npz"
     content = bytearray(file.read_bytes())
@@ -91,5 +91,12 @@ def test_a_damaged_shortlist_is_one_line(run, counting_run, tmp_path, capsys):
     file.write_bytes(content)
     assert main(["translate", str(folder), "--input", str(folder / "result.json")]) == 2
     assert "shortlist.npz is damaged (its digest does" in capsys.readouterr().err.splitlines()[-1]
+    config = json.loads((folder / "config.json").read_text())
+    config["data"]["valid"] = ["absent.en", "absent.de"]
+    (folder / "config.json").write_text(json.dumps(config))
+    before = file.read_bytes()
+    assert main(["shortlist", str(folder)]) == 2
+    assert "absent.en" in capsys.readouterr().err.splitlines()[-1]
+    assert file.read_bytes() == before
     assert main(["shortlist", str(counting_run)]) == 2
     assert "contains a language model" in capsys.readouterr().err

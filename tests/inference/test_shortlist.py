@@ -27,7 +27,7 @@ def random_table(seed, longest=3):
     return IdRows.of(rows)
 
 
-def own(table, source):
+def allowed(table, source):
     return SPECIAL.union(*(table[number].tolist() for number in source))
 
 
@@ -44,9 +44,9 @@ def test_the_candidates_are_the_union_and_each_sentence_has_its_own(width):
         ids, bias = (x.numpy() for x in candidates(rows))
         assert ids[:4].tolist() == [0, 1, 2, 3]
         for source, row in zip(sources, bias, strict=True):
-            assert sorted(ids[row == 0]) == sorted(own(table, source))
+            assert sorted(ids[row == 0]) == sorted(allowed(table, source))
         assert (width is None) == (
-            len(ids) == 2 + len(set.union(*(own(table, s) for s in sources)))
+            len(ids) == 2 + len(set.union(*(allowed(table, s) for s in sources)))
         )
         assert (bias[:, -2:] == -1e9).all()
 
@@ -77,7 +77,7 @@ def test_a_search_chooses_among_each_sentence_s_own_candidates(beam_size, decode
             assert not found.ids[number].numpy().any()
             continue
         mask = np.full(VOCAB_SIZE, -1e9, np.float32)
-        mask[sorted(own(table, source))] = 0
+        mask[sorted(allowed(table, source))] = 0
         expected = alone([source], mask)
         used = is_used(expected.scores[0]).numpy()
         assert (is_used(found.scores[number]).numpy() == used).all()
@@ -86,4 +86,30 @@ def test_a_search_chooses_among_each_sentence_s_own_candidates(beam_size, decode
         assert (ids[used, :length] == expected.ids[0].numpy()[used]).all()
         assert not ids[used, length:].any()
         np.testing.assert_allclose(found.scores[number][used], expected.scores[0][used], rtol=1e-5)
-        assert set(ids[used].ravel().tolist()) <= own(table, source) | {END_ID}
+        assert set(ids[used].ravel().tolist()) <= allowed(table, source) | {END_ID}
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_a_model_in_half_precision_adds_its_output_bias_in_float32(dtype):
+    """The output bias alone decides, because the output embedding is zero."""
+    model = untrained_transformer(dialect="marian", tie_embeddings="none", dtype=dtype)
+    bias = np.linspace(1, 2, VOCAB_SIZE)
+    model.output_embedding.embeddings.assign(np.zeros((VOCAB_SIZE, model.d_model)))
+    model.output_bias.assign(bias)
+    shortlist = Shortlist(IdRows.of([[], [], [], [4, 7], *[[6]] * 9]), VOCAB_SIZE)
+    decoding = DecodingConfig(beam_size=1)
+    translated = translate_ids(model, tf.constant([[5, 3]]), 2, decoding, shortlist=shortlist)
+    stored = bias.astype(model.output_bias.dtype).astype(np.float32)
+    among = stored[[1, 2, 3, 4, 6, 7]]  # padding cannot follow
+    assert translated.ids.numpy().tolist() == [[[7, 7]]]
+    score = 2 * (stored[7] - np.log(np.exp(among).sum() + np.exp(stored[0])))
+    np.testing.assert_allclose(translated.scores.numpy(), [[score]], rtol=1e-5)
+
+
+def test_a_shortlist_refuses_a_first_token():
+    shortlist = Shortlist(random_table(1), VOCAB_SIZE)
+    decoding = DecodingConfig(beam_size=1)
+    with pytest.raises(ValueError, match="a shortlist cannot be combined with first_token=4"):
+        translate_ids(
+            untrained_transformer(), tf.constant([[5, 3]]), 9, decoding, None, 4, shortlist
+        )

@@ -69,8 +69,9 @@ def test_a_model_that_no_recipe_describes_is_not_saved(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_is_not_empty_is_left_alone(tmp_path):
-    (tmp_path / "mine.txt").write_text("mine")
+@pytest.mark.parametrize("name", ["mine.txt", "pairs", ".lock"])  # training ignores the last two
+def test_a_folder_that_is_not_empty_is_left_alone(tmp_path, name):
+    (tmp_path / name).write_text("mine")
     with pytest.raises(FileExistsError, match="is not an empty folder"):
         Translator(untrained_transformer(), letters_tokenizer()).save(tmp_path)
 

@@ -18,6 +18,7 @@ import pytest
 from support.faulty_process import spread
 
 from tfformer.config import Config
+from tfformer.data.encoding import IdRows
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.run_directory import (
     MODEL_KINDS,
@@ -260,6 +261,8 @@ def test_where_a_run_finds_the_disk_full_it_goes_on_with_resume(copy):
     )
     with limited_files(1), pytest.raises(OSError, match=message):
         Run.open(copy).finish({"epochs": 1})
+    with limited_files(1), pytest.raises(OSError, match=r"space, then run the same command again$"):
+        Run.open(copy).save_shortlist(IdRows.of([[4, 5]]))
 
 
 def test_a_write_of_the_weights_that_fails_once_is_never_forgotten(copy, monkeypatch):

@@ -29,10 +29,11 @@ def shortlist(run: str) -> None:
     config, tokenizers = opened.config, opened.tokenizers
     if config.model.dialect.rules.to_dict() or tokenizers.target.prefix_id is not None:
         raise ValueError(
-            f"{run} was imported with language tokens or rules for single pieces, which a "
+            f"{run} was imported with language tokens or rules for its search, which a "
             "shortlist does not support; use a model that was trained here or by Marian"
         )
+    valid = encoded_text(config, "valid", tokenizers)
     table = learn_table(encoded_text(config, "train", tokenizers), tokenizers)
-    share, count = coverage(table, encoded_text(config, "valid", tokenizers))
+    share, count = coverage(table, valid)
     opened.save_shortlist(table)
     print(json.dumps({"candidates": round(count, 1), "coverage": round(share, 4)}))

@@ -71,9 +71,12 @@ class CTranslate2(Format):
     def questions(self, model: TextModel, samples: Sequence[str]) -> list[Question]:
         from tfformer.export.parity import beam, greedy
 
-        of_all = copy.copy(model)
-        of_all.shortlist = None
-        return [greedy("greedy", of_all, samples), beam("beam", of_all, samples)]
+        without_shortlist = copy.copy(model)
+        without_shortlist.shortlist = None
+        return [
+            greedy("greedy", without_shortlist, samples),
+            beam("beam", without_shortlist, samples),
+        ]
 
 
 def write(

@@ -92,7 +92,8 @@ def translate_ids(
             sentence with one empty hypothesis of score 0.
         max_length: Maximum number of tokens of a source or translation.
         decoding: The search, with N beams; 1 is greedy search, which has no length penalty.
-        to_logits: Projects hidden states (..., D) to logits (..., V); `model.logits` by default.
+        to_logits: Projects hidden states (..., D) to logits (..., V); `model.logits` by default. It
+            is not called with a shortlist.
         first_token: The id that every translation begins with, with probability 1, such as a
             language token.
         shortlist: The pieces to choose from, by default all. Scores are log-probabilities among the
@@ -237,13 +238,18 @@ def start_decoding(
         cache = model.decoder.empty_cache(tf.size(lengths), first_capacity)
     else:
         cache = model.decoder.empty_beam_cache(tf.size(lengths), beam_size, first_capacity)
-    step_fn = _step_fn(model, beam_size, to_logits or model.logits, first_token)
     state = DecoderState(cache, memory)
-    if candidates is not None:
+    if candidates is None:
+        step_fn = _step_fn(model, beam_size, to_logits or model.logits, first_token)
+    elif first_token is not None:
+        raise ValueError(
+            f"a shortlist cannot be combined with first_token={first_token}; pass one or the other"
+        )
+    else:
         ids, bias = candidates
         step_fn = _step_fn_among(model, beam_size, ids)
         if model.output_bias is not None:
-            bias += tf.gather(model.output_bias, ids)
+            bias += tf.cast(tf.gather(model.output_bias, ids), tf.float32)
         state = state._replace(bias=bias)
     return Decoding(step_fn, state, max_lengths, capacity, rounds)
 

@@ -37,13 +37,14 @@ class Shortlist:
         """Return the pieces that a batch of sources (B, S) is translated with.
 
         Args:
-            source: The sources. If S is static, so is U.
+            source: The sources. If S is static, so is U: 4 + S * M, at most V, and `spare`.
             spare: Number of unused candidates to add.
 
         Returns:
-            The ids (U,), ascending, and a bias (B, U): 0 for the candidates of a sentence,
-            `IMPOSSIBLE` for those of other sentences and for unused ones. The four special ids are
-            candidates of every sentence, so they have the same index as in the vocabulary.
+            The ids (U,), ascending up to the unused candidates, and a bias (B, U): 0 for the
+            candidates of a sentence, `IMPOSSIBLE` for other sentences' and for unused candidates.
+            The four special ids are candidates of every sentence, so they have the same index as in
+            the vocabulary.
 
         Example:
             >>> table = IdRows.of([[], [], [], [4, 5], [8], [7, 4]])
@@ -57,16 +58,16 @@ class Shortlist:
         index = tf.gather(self._offsets, source)[:, :, tf.newaxis] + slot  # (B, S, M)
         index = tf.minimum(index, self._ids.shape[0] - 1)
         rows = tf.shape(source)[0]
-        named = tf.reshape(tf.cast(tf.gather(self._ids, index), tf.int32), [rows, -1])
-        is_named = slot < tf.gather(self._lengths, source)[:, :, tf.newaxis]
-        is_own = marked(named, tf.reshape(is_named, [rows, -1]), [rows, self.vocab_size])
-        is_own |= tf.range(self.vocab_size) <= END_ID  # (B, V)
-        is_used = tf.reduce_any(is_own, axis=0)  # (V,)
+        entries = tf.reshape(tf.cast(tf.gather(self._ids, index), tf.int32), [rows, -1])
+        is_entry = slot < tf.gather(self._lengths, source)[:, :, tf.newaxis]
+        is_allowed = marked(entries, tf.reshape(is_entry, [rows, -1]), [rows, self.vocab_size])
+        is_allowed |= tf.range(self.vocab_size) <= END_ID  # (B, V)
+        is_used = tf.reduce_any(is_allowed, axis=0)  # (V,)
         if source.shape[1] is None:
             ids = tf.cast(tf.where(is_used)[:, 0], tf.int32)
         else:
             most = END_ID + 1 + source.shape[1] * self._longest
             ids = tf.math.top_k(tf.cast(is_used, tf.int32), min(most, self.vocab_size)).indices
-        bias = tf.where(tf.gather(is_own, ids, axis=1), 0.0, IMPOSSIBLE)
+        bias = tf.where(tf.gather(is_allowed, ids, axis=1), 0.0, IMPOSSIBLE)
         bias = tf.pad(bias, ((0, 0), (0, spare)), constant_values=IMPOSSIBLE)
         return tf.pad(ids, ((0, spare),), constant_values=PAD_ID), bias

@@ -14,7 +14,7 @@ from tfformer.config import Architecture, Config
 from tfformer.data.sources import Row
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.inference.shortlist import Shortlist
-from tfformer.run_directory import Model, Run, Tokenizers, check_free, new_model, settings_of
+from tfformer.run_directory import Model, Run, Tokenizers, new_model, settings_of
 from tfformer.runtime.tracing import traced
 from tfformer.storage.whole_files import temporary_folder
 
@@ -114,8 +114,9 @@ class TextModel(ABC):
             FileExistsError: The folder is not empty.
             ValueError: The model has layers or settings that a recipe cannot describe.
         """
-        check_free(folder)
         path = Path(folder)
+        if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+            raise FileExistsError(f"{path} is not an empty folder; choose another folder")
         recipe = self.recipe()
         model = new_model(recipe.model, self.tokenizers)  # without the fitted model's optimizer
         model.set_weights(self.model.get_weights())

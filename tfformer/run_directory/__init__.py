@@ -7,8 +7,8 @@ imported.json       only in an imported run: origin, licence and the original or
                     digest of this file
 best.weights.h5     the weights with the best validation score; the last line contains the digests
                     of its bytes and of the model's settings
-shortlist.npz       only after `tfformer shortlist`: the target pieces that may translate each
-                    source piece, with digests as in best.weights.h5
+shortlist.npz       after `tfformer shortlist`, or imported: the target pieces that may translate
+                    each source piece, with digests as in best.weights.h5
 resume.npz          every variable and the epochs so far, from which --resume continues
 metrics.jsonl       one line per epoch
 result.json         written last, when training has finished

@@ -65,6 +65,7 @@ DAMAGED_ZIP = (  # errors of np.load; zipfile reports some damage as an unknown 
     lzma.LZMAError,
     struct.error,
 )
+SHORTLIST = "shortlist.npz"
 RESUME_STATE = "resume.npz"  # the largest file; only --resume needs it
 UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError)  # in h5py
 
@@ -190,7 +191,7 @@ class Run:
     @property
     def shortlist(self) -> Path:
         """The file of the pieces that may translate each source piece; few runs have one."""
-        return self.path / "shortlist.npz"
+        return self.path / SHORTLIST
 
     @property
     def metrics(self) -> Path:
@@ -377,7 +378,8 @@ class Run:
         """Warn if the run has a shortlist, which exports in this format do not contain."""
         if self.shortlist.is_file():
             warnings.warn(
-                f"{self.shortlist} is left out: {format} has no shortlist for each sentence",
+                f"{self.shortlist} is left out: exports in the format {format} cannot contain a "
+                "shortlist",
                 stacklevel=3,
             )
 
@@ -470,7 +472,7 @@ def _explained(path: Path) -> Iterator[None]:
         yield
     except (RuntimeError, ValueError, OSError) as error:
         has_state = (path.parent / RESUME_STATE).is_file()
-        can_resume = has_state and (path.parent / RUN_CONFIG).is_file()
+        can_resume = has_state and (path.parent / RUN_CONFIG).is_file() and path.name != SHORTLIST
         remedy = "continue with --resume" if can_resume else "run the same command again"
         raise OSError(
             f"{path} cannot be written ({first_line(error)}); if the disk is full, free some "
