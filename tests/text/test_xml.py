@@ -202,3 +202,39 @@ def test_half_a_character_has_the_error_of_every_format():
             ValueError, match=r"the text contains '\\ud800', which is not a Unicode"
         ):
             translate_text("a\ud800b", shout, format)
+
+
+WORDS = st.sampled_from(
+    ["one ", "two ", " three", "four. ", "Five ", " six. ", "{x} ", "<x/>", " "]
+)
+CONTENT = st.recursive(
+    WORDS,
+    lambda content: st.builds(
+        lambda name, inside: f"<{name}>{''.join(inside)}</{name}>",
+        st.sampled_from("abcd"),
+        st.lists(content, min_size=1, max_size=4),
+    ),
+    max_leaves=12,
+)
+
+
+@given(
+    content=st.lists(CONTENT, max_size=8).map("".join),
+    numbers=st.lists(st.integers(0, 5), max_size=8),
+    answer=st.sampled_from([None, "", "Ja.", "Nein und ja, {x} und mehr."]),
+)
+def test_elements_that_a_sentence_boundary_divides_are_nested(content, numbers, answer):
+    """In whatever order the words of each sentence are, and however they are linked."""
+
+    def translate(batch):
+        return [" ".join(reversed(one.split())) if answer is None else answer for one in batch]
+
+    def align(sources, targets):
+        pairs = list(zip(numbers, reversed(numbers), strict=True))
+        sizes = [(len(a.split()), len(b.split())) for a, b in zip(sources, targets, strict=True)]
+        return [[(i, j) for i, j in pairs if i < n and j < m] for n, m in sizes]
+
+    text = f"<doc><p>Zero {content} ten. So</p></doc>"
+    found = translate_text(text, translate, "xml", align=align)
+    ElementTree.fromstring(found)
+    assert sorted(re.findall("<[^<>]*>", found)) == sorted(re.findall("<[^<>]*>", text))

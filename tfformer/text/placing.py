@@ -39,9 +39,10 @@ same two words of the translation, at the same relative position.
    >>> place("The <b>dog</b> sleeps.", "Der Hund schläft.")
    'Der <b>Hund</b> schläft.'
 
-5. An element surrounds the words that its words are connected to. No two elements share a word.
-Each element that contains a word in the sentence, or a sign that the translation lacks, gets at
-least one word, if there are enough.
+5. An element surrounds the longest run of the words that its words are connected to. Two elements
+share a word only if one contains the other. Each element that contains a word in the sentence, or a
+sign that the translation lacks, gets at least one word, if there are enough. An element that begins
+in an earlier sentence, or ends in a later one, remains properly nested.
 
    >>> place("<i>I</i> <b>love</b><u>you</u> all", "Ich liebe euch")
    '<i>Ich</i> <b>liebe</b> <u>euch</u>'
@@ -133,6 +134,8 @@ class Mark:
     tokens: Span = (0, 0)  # the source tokens that it contains
     inside: Sequence[Mark] = ()
     end_tag: str = ""
+    begins: bool = True  # in this sentence; otherwise the start tag is empty
+    ends: bool = True
     need: int = 0  # the number of words that it needs so that each element in it gets a word
     follows_space: bool = False  # for a point
     precedes_space: bool = False
@@ -482,29 +485,44 @@ class _Placing:
         return bisect_right(self._ends, start) if start < end else last, last
 
     def _marks(self, first: int, last: int) -> list[Mark]:
-        """Return the elements and points among some of the pieces."""
-        marks = []
+        """Return the elements and points among some of the pieces.
+
+        An element without its start tag begins at the first piece, and an element without its end
+        tag ends at the last piece.
+        """
+        marks: list[Mark] = []
+        depth = 0  # of elements without their start tags
         behind = first
         while behind < last:
-            index, behind = behind, behind + 1
+            index = behind
             piece = self._pieces[index]
-            if self._end_tags.get(index, last) < last:
-                behind = self._end_tags[index] + 1
-            group = self._pieces[index:behind]
-            mark = Mark(piece, self._offsets[index])
+            end = self._end_tags.get(index, index)
+            behind = min(end + 1, last)
+            mark = Mark(piece, self._offsets[index], begins=piece.role is not Role.CLOSE)
+            mark.ends = end < last and (end > index or piece.role is not Role.OPEN)
+            if not mark.begins and depth < MAX_DEPTH:
+                mark.start = self._offsets[first]
             mark.tokens = self._numbers(mark.start, self._offsets[behind])
             has_tokens = mark.tokens[0] < mark.tokens[1]
-            if piece.role is Role.TEXT or piece.role in BREAKS or (has_tokens and len(group) == 1):
+            is_tag = piece.role in (Role.OPEN, Role.CLOSE)
+            if piece.role is Role.TEXT or piece.role in BREAKS or (has_tokens and not is_tag):
                 continue
             if has_tokens:
                 tokens = self._source[slice(*mark.tokens)]
                 has_words = any(token.is_word or not token.targets for token in tokens)
-                mark.inside = self._marks(index + 1, behind - 1)
+                mark.inside = self._marks(index + 1, min(end, last)) if mark.begins else marks
                 mark.need = max(has_words, sum(one.need for one in mark.inside))
-                mark.end_tag = group[-1].reworded or group[-1].raw
+                if mark.ends:
+                    mark.end_tag = self._pieces[end].reworded or self._pieces[end].raw
+                if not mark.begins:
+                    depth += 1
+                    marks = []
+                if not mark.begins or not mark.ends:
+                    mark.piece = Piece(piece.raw if mark.begins else "")
             else:
+                group = self._pieces[index:behind]
                 raws = (one.text if one.role in BREAKS else one.raw for one in group)
-                mark.piece = Piece("".join(raws), "".join(one.text for one in group))
+                mark.piece = Piece("".join(raws))
                 mark.follows_space = self._text[mark.start - 1 : mark.start] == " "
                 mark.precedes_space = raw_text(self._pieces[behind : behind + 1])[:1].isspace()
             marks.append(mark)
@@ -517,6 +535,11 @@ class _Placing:
         ends = [*(word - 1 for word in words), area[1]]
         remaining = sum(mark.need for mark in around.inside)
         wanted = [self._wanted(mark, around, area) for mark in around.inside]
+        spans = zip(wanted, around.inside, strict=True)
+        begin = max((right for (_, right), mark in spans if not mark.begins), default=area[0])
+        for number, mark in enumerate(around.inside):
+            if not mark.ends:  # its start tag follows the end tags of elements that began earlier
+                wanted[number] = max(wanted[number], (begin, begin))
         marks = sorted(zip(wanted, around.inside, strict=True), key=itemgetter(0))
         end = area[0]
         for (left, right), mark in marks:
@@ -545,6 +568,8 @@ class _Placing:
         if inside:
             return _densest(inside, last - first)
         position = self._beside(mark)
+        if first == last and not (mark.begins and mark.ends):
+            position = area[mark.begins]
         return position, position
 
     def _beside(self, mark: Mark) -> int:
@@ -560,7 +585,11 @@ class _Placing:
 
 
 def _end_tags(pieces: Sequence[Piece]) -> dict[int, int]:
-    """Pair the numbers of start tags and end tags. A tag without its counterpart is a point."""
+    """Return the number of each start tag with the number of its end tag.
+
+    For a start tag without its end tag, this is the end tag of the element around it, or the
+    number of pieces.
+    """
     end_tags = {}
     opened: list[int] = []
     for number, piece in enumerate(pieces):
@@ -569,9 +598,9 @@ def _end_tags(pieces: Sequence[Piece]) -> dict[int, int]:
         elif piece.role is Role.CLOSE:
             same = [n for n, start in enumerate(opened) if pieces[start].name == piece.name]
             if same:
-                end_tags[opened[same[-1]]] = number
+                end_tags.update(dict.fromkeys(opened[same[-1] :], number))
                 del opened[same[-1] :]
-    return end_tags
+    return {**end_tags, **dict.fromkeys(opened, len(pieces))}
 
 
 def _densest(numbers: Sequence[int], width: int) -> Span:
