@@ -130,7 +130,10 @@ MISTAKES = [
     ("distill cat --text no* --recipe phrasebook --run-dir new", "no*: no file matches"),
     ("distill cat --text text --recipe phrasebook-lm --run-dir new", "is a language model"),
     ("distill cat --text text --recipe student-tiny --run-dir new", "the recipe has no data.valid"),
-    ("distill cat --text text --recipe phrasebook --run-dir run", "run already contains a run"),
+    (
+        "distill cat --text text --recipe phrasebook --run-dir run",
+        "contains a run without pairs; choose",
+    ),
     (f"distill cat {STUDENT} --workers 2", "--workers 2 is more than the 1 file of the text"),
     (
         f"distill http://localhost:9 {STUDENT} --set data.languages=null",

@@ -1,6 +1,7 @@
 """Teachers translate a text into pairs, on which a student trains."""
 
 import gzip
+import hashlib
 import json
 import os
 import random
@@ -19,7 +20,8 @@ from support.scripted_engine import ScriptedEngine
 
 from tfformer.cli.main import main
 from tfformer.config import Config
-from tfformer.corpora.parts import find_parts, translate_part
+from tfformer.corpora import teachers
+from tfformer.corpora.parts import find_parts, first_sentences, translate_part
 from tfformer.corpora.teachers import Program, Server, find_teacher
 from tfformer.data.sources import read_pairs
 from tfformer.engines import Artifact, find_artifact
@@ -57,6 +59,10 @@ def test_a_teacher_is_told_by_its_name(tmp_path, monkeypatch):
     assert isinstance(find_teacher("./llm.sh"), Program)
     assert isinstance(find_teacher("cat -u"), Program)
     assert isinstance(find_teacher("https://a.org/translate", 3, ["en", "de"]), Server)
+    with pytest.raises(ValueError, match=r"cat 'a is not a command \(No closing quotation\)"):
+        find_teacher("cat 'a")
+    long = f"cat {'x' * 300}"  # no file name may have more than 255 bytes
+    assert isinstance(find_teacher(long), Program)
     Path("cat").mkdir()
     with pytest.raises(ValueError, match="cat is neither a run directory nor an export"):
         find_teacher("cat")
@@ -75,9 +81,9 @@ def test_a_program_is_stored_as_it_answers(tmp_path):
     lines[3:5] = ["", "  "]
     source = tmp_path / "mono.en.gz"
     source.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode() + b"\xff\n"))
-    found = pairs_of(Program(python(UPPER)), source, tmp_path / "pairs")
+    pairs = pairs_of(Program(python(UPPER)), source, tmp_path / "pairs")
     clean = [line.replace("\t", " ") for line in lines if line.strip()]
-    assert found == [[line, line.upper()] for line in clean]
+    assert pairs == [[line, line.upper()] for line in clean]
     assert (tmp_path / "pairs" / "mono.en.tsv.gz.bad.tsv").read_text().startswith("25\tnot UTF-8")
 
 
@@ -96,10 +102,75 @@ def test_wrong_answers_are_refused_and_nothing_is_written(code, message, tmp_pat
     source.write_text("One.\n\nTwo.\nThree.\n")
     program = Program(python(code))
     with pytest.raises(ValueError, match=message):
-        program.try_on(source)
+        program.translate(["One.", "Two.", "Three."])
     with pytest.raises(ValueError, match=message):
         pairs_of(program, source, tmp_path / "pairs")
     assert not list((tmp_path / "pairs").iterdir())
+
+
+def test_the_digest_of_a_program_changes_with_its_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    script = Path("llm.sh")
+    for content in (b"#!/bin/sh\ncat\n", b"#!/bin/sh\ncat -u\n"):
+        script.write_bytes(content)
+        script.chmod(0o755)
+        assert find_teacher("./llm.sh").digest.endswith(hashlib.sha256(content).hexdigest())
+
+
+def test_a_relative_program_runs_in_the_folder_of_the_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("llm.py").write_text(UPPER)
+    Path("llm.sh").write_text(f"#!/bin/sh\n{sys.executable} $1\n")
+    Path("llm.sh").chmod(0o755)
+    teacher = find_teacher("./llm.sh llm.py")
+    monkeypatch.chdir("/")  # as a worker on another machine
+    assert teacher.translate(["a"]) == ["A"]
+
+
+@pytest.fixture
+def writer(tmp_path) -> str:
+    """A program whose child holds a pipe open for 20 seconds after a wrong answer.
+
+    The pipe ends when all its writers have ended, without " late" if they were killed.
+    """
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "program.sh").write_text(
+        f"exec 3> {tmp_path}/pipe\n(echo early >&3; sleep 20; echo late >&3) > /dev/null &\n"
+        'echo "$1"\nwait\n'
+    )
+    return f"sh {tmp_path}/program.sh"
+
+
+def test_a_wrong_answer_ends_the_program_and_its_children(writer, tmp_path):
+    pipe = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    with pytest.raises(ValueError, match="answers 'a' with an empty line"):
+        Program(f"{writer} ''").translate(["a", "b"])
+    os.set_blocking(pipe, True)
+    with open(pipe) as stream:
+        assert "late" not in stream.read()
+
+
+def test_the_program_ends_with_a_killed_worker(writer, tmp_path):
+    code = (
+        "from tfformer.corpora.teachers import Program\n"
+        f"for answer in Program({writer + ' A'!r}).answers('ab'):\n"
+        "    print(answer, flush=True)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    with (tmp_path / "pipe").open() as stream:
+        assert stream.readline() == "early\n"
+        assert process.stdout.readline() == "A\n"
+        process.kill()
+        assert stream.read() == ""
+    process.communicate()
+
+
+def test_a_program_is_tried_on_the_first_sentences_that_are_text(tmp_path):
+    content = b"\xff\n\n" + b"".join(b"%d\tx\n" % number for number in range(20))
+    for name, expected in (("a.en", "{} x"), ("a.tsv", "{}")):
+        (tmp_path / name).write_bytes(content)
+        [part] = find_parts(str(tmp_path / name), tmp_path / "out", makes_pairs=True)
+        assert first_sentences(part) == [expected.format(number) for number in range(8)]
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -108,6 +179,13 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.asked.append(asked)
+        if self.server.scripted:
+            status, length, body = self.server.scripted.pop(0)
+            self.send_response(status)
+            self.send_header("Content-Length", str(length or len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+            return
         best = [text[::-1] for text in asked["q"]]
         answer = {"translatedText": best[: self.server.limit]}
         if count := asked.get("alternatives"):
@@ -125,7 +203,7 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def libretranslate():
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.asked, server.limit = [], 1_000
+    server.asked, server.limit, server.scripted = [], 1_000, []
     threading.Thread(target=server.serve_forever).start()
     yield server
     server.shutdown()
@@ -136,21 +214,78 @@ def test_a_server_is_stored_as_it_answers(libretranslate, tmp_path):
     address = f"http://127.0.0.1:{libretranslate.server_port}"
     (tmp_path / "mono.en").write_text("".join(f"{sentence}\n" for sentence in SENTENCES))
     teacher = Server(address, 4, ["en", "de"])
-    found = pairs_of(teacher, tmp_path / "mono.en", tmp_path / "pairs")
-    assert found == [[sentence, sentence[::-1]] for sentence in SENTENCES]
+    pairs = pairs_of(teacher, tmp_path / "mono.en", tmp_path / "pairs")
+    assert pairs == [[sentence, sentence[::-1]] for sentence in SENTENCES]
     [asked] = libretranslate.asked
     assert asked == {"q": SENTENCES, "source": "en", "target": "de"}
 
     (tmp_path / "two.tsv").write_text("abc\t2 abc\ndef\tfed\n")
-    found = pairs_of(teacher, tmp_path / "two.tsv", tmp_path / "pairs")
-    assert found == [["abc", "2 abc"], ["def", "fed"]]
+    pairs = pairs_of(teacher, tmp_path / "two.tsv", tmp_path / "pairs")
+    assert pairs == [["abc", "2 abc"], ["def", "fed"]]
     with pytest.raises(ValueError, match=r"answers 400: .*no such language"):
         pairs_of(Server(address, 4, ["en", "fr"]), tmp_path / "mono.en", tmp_path / "pairs")
     libretranslate.limit = 3
     with pytest.raises(ValueError, match="answers 24 lines with 3; a teacher gives"):
         pairs_of(teacher, tmp_path / "mono.en", tmp_path / "pairs")
-    with pytest.raises(ValueError, match="does not answer in JSON"):
-        Server("http://127.0.0.1:9", 4, ["en", "de"]).translate(["a"])
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("http://127.0.0.1:9", r"127\.0\.0\.1:9 does not answer \(.*refused"),
+        ("http://localhost:abc", r"localhost:abc does not answer \(nonnumeric port"),
+    ],
+)
+def test_a_wrong_address_is_reported_at_once(address, message):
+    with pytest.raises(ValueError, match=message):
+        Server(address, 4, ["en", "de"]).translate(["a"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ("no JSON", "lacks LibreTranslate's API .*Invalid JSON"),
+        ("[" * 9_999, "lacks LibreTranslate's API .*Invalid JSON"),
+        ("[null, null]", "lacks LibreTranslate's API .*object"),
+        ('{"translatedText": "ab"}', "translatedText: Input should be a valid array"),
+        ('{"translatedText": [{}, "b"]}', "translatedText: 0: Input should be a valid string"),
+        ('{"translatedText": [null, null]}', "translatedText: 0: Input should be a valid string"),
+        ('{"translatedText": ["a"]}', "answers 2 lines with 1; a teacher gives"),
+        (
+            '{"translatedText": ["a", "b"], "alternatives": [["c"]]}',
+            "answers 2 lines, but 1 lists of alternatives",
+        ),
+        (
+            '{"translatedText": ["a", "b"], "alternatives": ["cd", "ef"]}',
+            "alternatives: 0: Input should be a valid array",
+        ),
+    ],
+)
+def test_an_answer_in_another_form_is_refused(answer, message, libretranslate):
+    libretranslate.scripted.append((200, None, answer.encode()))
+    address = f"http://127.0.0.1:{libretranslate.server_port}"
+    with pytest.raises(ValueError, match=message) as caught:
+        Server(address, 4, ["en", "de"]).n_best(["a", "b"])
+    assert "\n" not in str(caught.value)
+
+
+def test_a_server_that_has_answered_is_asked_again(libretranslate, monkeypatch):
+    monkeypatch.setattr(teachers, "PAUSES", (0, 0))
+    teacher = Server(f"http://127.0.0.1:{libretranslate.server_port}", 4, ["en", "de"])
+    busy, cut, wrong = (429, None, b"busy"), (200, 99, b'{"tr'), (400, None, b"no")
+    libretranslate.scripted[:] = [busy]
+    with pytest.raises(ValueError, match="answers 429: busy"):
+        teacher.translate(["ab"])
+    assert teacher.translate(["ab"]) == ["ba"]
+    libretranslate.scripted[:] = [busy, cut]
+    assert teacher.translate(["ab"]) == ["ba"]
+    libretranslate.scripted[:] = [cut, busy, (503, None, b"still\nbusy")]
+    with pytest.raises(ValueError, match="answers 503: still busy; see its log"):
+        teacher.translate(["ab"])
+    libretranslate.scripted[:] = [wrong, busy]
+    with pytest.raises(ValueError, match="answers 400: no"):
+        teacher.translate(["ab"])
+    assert len(libretranslate.asked) == 1 + 1 + 3 + 3 + 1
 
 
 def test_the_candidate_closest_to_the_reference_is_kept(tmp_path):
@@ -166,10 +301,10 @@ def test_the_candidate_closest_to_the_reference_is_kept(tmp_path):
 
     rows = "".join(f"{s}\t{references[s]}\n" for s in sentences)
     (tmp_path / "a.tsv").write_text(f"{rows}no reference\nthree\tcolumns\there\n")
-    found = pairs_of(Beams(None, 99), tmp_path / "a.tsv", tmp_path / "pairs")
+    pairs = pairs_of(Beams(None, 99), tmp_path / "a.tsv", tmp_path / "pairs")
     metric = sacrebleu.CHRF()
-    assert [source for source, _ in found] == sentences
-    for source, kept in found:
+    assert [source for source, _ in pairs] == sentences
+    for source, kept in pairs:
         scores = [metric.sentence_score(b, [references[source]]).score for b in beams[source]]
         assert kept == beams[source][scores.index(max(scores))]
     bad = (tmp_path / "pairs" / "a.tsv.gz.bad.tsv").read_text()
@@ -187,8 +322,8 @@ def test_texts_whose_pairs_would_share_a_file_are_refused(tmp_path):
 def test_the_pairs_of_a_model_are_its_translations(ctranslate2_export, tmp_path):
     (tmp_path / "mono.en").write_text("".join(f"{sentence}\n" for sentence in SENTENCES))
     teacher = find_artifact(ctranslate2_export)
-    found = pairs_of(teacher, tmp_path / "mono.en", tmp_path / "pairs")
-    assert [target for _, target in found] == teacher.open().translate(SENTENCES)
+    pairs = pairs_of(teacher, tmp_path / "mono.en", tmp_path / "pairs")
+    assert [target for _, target in pairs] == teacher.open().translate(SENTENCES)
 
 
 # --- The command --------------------------------------------------------------------------------
@@ -237,7 +372,16 @@ def test_a_killed_command_continues_with_the_same_bytes(words, monkeypatch, caps
     for file in Path("run/pairs").glob("*.tsv.gz"):
         assert file.read_bytes() == Path("other/pairs", file.name).read_bytes()
     assert main(["distill", "cat", *words]) == 2
-    assert "has translations by another model" in capsys.readouterr().err
+    assert "has translations with another model; restore it" in capsys.readouterr().err
+    text = Path("mono-0.en").read_bytes()
+    for change in (text.lower(), None):
+        Path("mono-0.en").unlink()
+        if change:
+            Path("mono-0.en").write_bytes(change)
+        assert main(killed) == 2
+        assert "has translations with another text; restore it" in capsys.readouterr().err
+        Path("mono-0.en").write_bytes(text)
+    assert main(killed) == 0
 
 
 @pytest.mark.slow

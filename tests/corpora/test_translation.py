@@ -174,6 +174,12 @@ def test_a_corpus_is_not_its_own_translation(tmp_path):
     (tmp_path / "a").touch()
     with pytest.raises(ValueError, match="is the folder of the corpus itself"):
         find_parts(f"{tmp_path}/a", tmp_path)
+    (tmp_path / "0").mkdir()
+    (tmp_path / "0" / "b").touch()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a").touch()
+    with pytest.raises(ValueError, match="is the folder of the corpus itself"):
+        find_parts(f"{tmp_path}/*/*", tmp_path / "out")
 
 
 def test_devices_are_no_parts(tmp_path):
@@ -186,15 +192,16 @@ def test_a_job_goes_on_in_its_folder_and_in_no_other(tmp_path):
     assert held(out, {"model": "1"}) == {"model": "1"}
     (out / "a").touch()
     assert held(out, {"model": "1"}) == {"model": "1"}
-    with pytest.raises(ValueError, match="by another model or with other settings"):
+    with pytest.raises(ValueError, match="with another model; restore it"):
         held(out, {"model": "2"})
     with pytest.raises(FileExistsError, match=r"has no translation\.json of an earlier job"):
         held(tmp_path, {})
     with pytest.raises(FileExistsError, match="is a file, not a folder"):
         held(out / "a", {})
-    (out / JOB).write_text("")
-    with pytest.raises(ValueError, match=r"translation\.json is damaged .*another folder"):
-        held(out, {"model": "1"})
+    for damaged in ("", "[]"):
+        (out / JOB).write_text(damaged)
+        with pytest.raises(ValueError, match=r"translation\.json is damaged .*another folder"):
+            held(out, {"model": "1"})
 
 
 def held(folder, settings):

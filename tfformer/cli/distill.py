@@ -1,7 +1,6 @@
 """The `distill` command: a teacher translates a text, and a student trains on the pairs."""
 
 import json
-import os
 from pathlib import Path
 
 import click
@@ -11,6 +10,7 @@ from tfformer.cli.terminal import load_tensorflow
 from tfformer.cli.train import CommandWithSettings, check_text, settings
 from tfformer.cli.translate import translate_parts
 from tfformer.storage.artifact_folders import PAIRS, check_free, is_run
+from tfformer.storage.whole_files import digest_of_values, file_digest
 
 
 @click.command(
@@ -72,17 +72,21 @@ def distill(
     check_text(config.data.valid, config.data.folder)
     pairs = Path(run_dir).absolute() / PAIRS
     is_resumed = is_run(run_dir)
-    if not (is_resumed and pairs.is_dir()):  # a run without pairs is not a student
+    if not is_resumed:
         check_free(run_dir)
-    from tfformer.corpora.parts import find_parts
+    elif not pairs.is_dir():
+        raise FileExistsError(f"{run_dir} already contains a run without pairs; choose another")
+    from tfformer.corpora.parts import find_parts, first_sentences
     from tfformer.corpora.teachers import External, find_teacher
 
-    found = find_teacher(teacher, beam_size, config.data.languages)
+    model = find_teacher(teacher, beam_size, config.data.languages)
     parts = find_parts(text, pairs, makes_pairs=True)
-    if isinstance(found, External) and not parts[0].is_done:
-        found.try_on(parts[0].source)
-    translate_parts(found, parts, workers or 1, ray, text=os.path.abspath(text))
-    languages = config.data.languages or list(found.languages) or None
+    remaining = [part for part in parts if not part.is_done]
+    if isinstance(model, External) and remaining and (trial := first_sentences(remaining[0])):
+        model.translate(trial)
+    digests = {part.source.name: file_digest(part.source) for part in parts}
+    translate_parts(model, parts, workers or 1, ray, text=digest_of_values(digests))
+    languages = config.data.languages or list(model.languages) or None
     data = config.data.replace(train=str(pairs / "*.tsv.gz"), languages=languages)
     load_tensorflow()
     from tfformer.training.train import train

@@ -340,7 +340,7 @@ def translate_parts(
 ) -> Counts:
     """Translate the parts that are not done yet, in processes or on a cluster.
 
-    `settings` further determine the content of the output folder.
+    `settings` also determine the content of the output folder.
     """
     from tfformer.corpora.parts import job_folder
 

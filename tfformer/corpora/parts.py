@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -32,6 +33,7 @@ from tfformer.storage.whole_files import (
 
 CHUNK = 8192  # lines in memory; lines of similar length form a batch
 PORTION = 64  # sentences that are translated together
+TRIAL = 8  # sentences
 MAX_NAMED = 10  # files that the message about faults names
 JOB = "translation.json"  # in the folder of the translations: the model and its settings
 LOCK = ".lock"  # in the same folder, while a command translates
@@ -96,8 +98,8 @@ def find_parts(pattern: str, folder: str | Path, makes_pairs: bool = False) -> l
             )
         names[name] = source
     parts = [Part(source, Path(folder) / name, makes_pairs) for name, source in names.items()]
-    if parts[0].source.resolve() == parts[0].output.resolve():
-        raise ValueError(f"--output {folder} is the folder of the corpus itself; choose another")
+    if any(part.source.resolve() == part.output.resolve() for part in parts):
+        raise ValueError(f"{folder} is the folder of the corpus itself; choose another folder")
     return parts
 
 
@@ -136,15 +138,18 @@ def _begin_job(folder: Path, settings: dict[str, Any]) -> None:
         return
     try:
         earlier = parse_json(read_text(job))
+        if not isinstance(earlier, dict):
+            raise ValueError("it contains no object")
     except ValueError as error:
         raise ValueError(
             f"{job} is damaged ({error}), so the model of the translations beside it is unknown; "
             "choose another folder"
         ) from None
     if earlier != settings:
+        changed = [key for key in {**earlier, **settings} if earlier.get(key) != settings.get(key)]
         raise ValueError(
-            f"{folder} has translations by another model or with other settings; choose another "
-            "folder"
+            f"{folder} has translations with another {' and '.join(changed)}; restore it, or "
+            "choose another folder"
         )
 
 
@@ -211,8 +216,8 @@ def summed(outcomes: Mapping[Path, Counts | Exception | str]) -> Counts:
             faults.append(fault if str(source) in fault else f"{source}: {fault}")
     if faults:
         more = ["..."] if len(faults) > MAX_NAMED else []
-        named = "; ".join(faults[:MAX_NAMED] + more)
-        raise ValueError(f"{len(faults)} of {len(outcomes)} files were not translated: {named}")
+        listed = "; ".join(faults[:MAX_NAMED] + more)
+        raise ValueError(f"{len(faults)} of {len(outcomes)} files were not translated: {listed}")
     return total
 
 
@@ -295,6 +300,13 @@ def _translated(engine: Engine, lines: Sequence[Line]) -> Iterator[str]:
             texts = [candidate.text for candidate in candidates]
             scores = [sentence_chrf(text, [str(reference)]).score for text in texts]
             yield texts[scores.index(max(scores))]
+
+
+def first_sentences(part: Part) -> list[str]:
+    """Return up to `TRIAL` sentences, on which a teacher is tried before the work begins."""
+    with part.source.open("rb") as raw, unpacked(raw, part.source) as stream:
+        texts = (line.text for line in _lines(stream, raw, part))
+        return list(itertools.islice(filter(str.strip, texts), TRIAL))
 
 
 def _lines(stream: Bytes, raw: BinaryIO, part: Part) -> Iterator[Line]:

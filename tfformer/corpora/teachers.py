@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+import functools
+import http.client
 import io
-import itertools
 import json
+import os
 import shlex
 import shutil
 import subprocess
 import tempfile
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from tfformer.data.sources import lines, read_lines
+from pydantic import BaseModel, Field, ValidationError
+
+from tfformer.data.sources import lines
 from tfformer.engines import Artifact, Engine, find_artifact
 from tfformer.inference import Translation
 from tfformer.runtime.tensorflow import import_tensorflow
 from tfformer.storage.artifact_folders import is_run
 from tfformer.storage.folders import ADDRESS
+from tfformer.storage.whole_files import file_digest
 
 CANDIDATES = 4  # translations of a sentence that a server is asked for, to compare with a reference
 SECONDS_TO_ANSWER = 600
-TRIAL = 8  # sentences that a program or a server translates before the work begins
+PAUSES = (1, 4, 16, 64)  # seconds before a server that has failed is asked again
+# At the end of its input, even after this process was killed, `sh` kills a process group.
+KILL_GROUP = ("sh", "-c", 'read -r _; kill -KILL "-$0" 2> /dev/null')
 
 
 class External(Engine):
@@ -34,7 +42,7 @@ class External(Engine):
         super().__init__({"languages": list(languages)}, None)
         self.name = name
         self.beam_size = beam_size
-        self.digest = " ".join([name, *languages])  # there are no files to compare
+        self.digest = " ".join([name, *languages])
 
     def open(self, threads: int | None = None) -> Self:
         """Return the teacher itself, as `Artifact.open` returns an engine."""
@@ -43,11 +51,6 @@ class External(Engine):
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return 1 for each text, 0 if it is blank; so lines keep their order."""
         return [int(bool(text.strip())) for text in texts]
-
-    def try_on(self, text: Path) -> None:
-        """Raise ValueError unless the first sentences of a text are translated."""
-        sentences = (line.partition("\t")[0] for line in read_lines(text))
-        self.translate(list(itertools.islice(filter(str.strip, sentences), TRIAL)))
 
     def _checked(self, sentences: Sequence[str], answers: Iterator[str]) -> Iterator[str]:
         """Yield the answers; raise ValueError if their number differs or an answer is blank."""
@@ -68,15 +71,28 @@ class External(Engine):
 class Program(External):
     """A command, quoted as in a shell, that writes a line for each line that it reads."""
 
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.folder = os.getcwd()  # workers on other machines start it there
+        program = shlex.split(name)[0]
+        self.digest += " " + file_digest(Path(shutil.which(program) or program))
+
     def answers(self, sentences: Sequence[str]) -> Iterator[str]:
-        """Start the program for these sentences, and yield the lines as it writes them."""
+        """Start the program for these sentences, and yield the lines as it writes them.
+
+        An error, or the end of this process, also ends the processes that the program has started.
+        """
         with tempfile.TemporaryFile() as text:
             text.write("".join(f"{sentence}\n" for sentence in sentences).encode())
             text.seek(0)
-            command = shlex.split(self.name)
-            with subprocess.Popen(command, stdin=text, stdout=subprocess.PIPE) as process:
+            start = functools.partial(subprocess.Popen, cwd=self.folder, start_new_session=True)
+            with (
+                start(shlex.split(self.name), stdin=text, stdout=subprocess.PIPE) as process,
+                start([*KILL_GROUP, str(process.pid)], stdin=subprocess.PIPE),
+            ):
                 assert isinstance(process.stdout, io.BufferedReader)
                 yield from self._checked(sentences, lines(process.stdout, self.name))
+                process.wait()
         if process.returncode:
             raise ValueError(f"{self.name} ended with exit code {process.returncode}; correct it")
 
@@ -86,8 +102,17 @@ class Program(External):
         return [[Translation(answer, 0.0)] for answer in self.answers(sentences)]
 
 
+class Answer(BaseModel):
+    """What a server answers to a list of sentences."""
+
+    texts: list[str] = Field(alias="translatedText")
+    alternatives: list[list[str]] | None = None
+
+
 class Server(External):
     """The address of a server with LibreTranslate's API, such as `tfformer serve`."""
+
+    pauses: Sequence[float] = ()  # until its first answer, so a wrong address is reported at once
 
     def _search(
         self, sentences: Sequence[str], beam_size: int, count: int
@@ -96,24 +121,41 @@ class Server(External):
         body: dict[str, Any] = {"q": list(sentences), "source": source, "target": target}
         if count > 1:
             body["alternatives"] = count - 1
-        url = self.name.rstrip("/").removesuffix("/translate") + "/translate"
-        json_type = {"Content-Type": "application/json"}
-        request = urllib.request.Request(url, json.dumps(body).encode(), json_type)
         try:
-            with urllib.request.urlopen(request, timeout=SECONDS_TO_ANSWER) as response:
-                answer = json.load(response)
-        except urllib.error.HTTPError as error:
-            reason = error.read(1_000).decode("utf-8", "replace")
-            raise ValueError(f"{self.name} answers {error.code}: {reason}") from None
-        except (OSError, ValueError) as error:
-            raise ValueError(f"{self.name} does not answer in JSON ({error})") from None
-        best = answer.get("translatedText") if isinstance(answer, dict) else None
-        if not isinstance(best, list) or not all(isinstance(text, str) for text in best):
-            raise ValueError(f"{self.name} does not answer a list q with a list translatedText")
-        texts = [[text] for text in self._checked(sentences, iter(best))]
-        for row, others in zip(texts, answer.get("alternatives") or [], strict=False):
-            row += others
-        return [[Translation(text, 0.0) for text in row] for row in texts]
+            answer = Answer.model_validate_json(self._post(json.dumps(body).encode()))
+        except ValidationError as error:
+            first = error.errors()[0]
+            fault = ": ".join([*map(str, first["loc"]), first["msg"]])
+            raise ValueError(f"{self.name} lacks LibreTranslate's API ({fault})") from None
+        best = list(self._checked(sentences, iter(answer.texts)))
+        alternatives = answer.alternatives or [[]] * len(best)
+        if len(alternatives) != len(best):
+            lines_and_lists = f"{len(best)} lines, but {len(alternatives)} lists of alternatives"
+            raise ValueError(f"{self.name} answers {lines_and_lists}; correct the server")
+        rows = zip(best, alternatives, strict=True)
+        return [[Translation(text, 0.0) for text in [first, *more]] for first, more in rows]
+
+    def _post(self, body: bytes) -> bytes:
+        """Return the answer; after an error that may pass, ask again."""
+        url = self.name.rstrip("/").removesuffix("/translate") + "/translate"
+        request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+        pauses = list(self.pauses)
+        while True:
+            try:
+                with urllib.request.urlopen(request, timeout=SECONDS_TO_ANSWER) as response:
+                    answer: bytes = response.read()
+                self.pauses = PAUSES
+                return answer
+            except urllib.error.HTTPError as error:
+                reason = " ".join(error.read(1_000).decode("utf-8", "replace").split())
+                fault = f"answers {error.code}: {reason}"
+                if 400 <= error.code < 500 and error.code != 429:
+                    pauses.clear()
+            except (OSError, ValueError, http.client.HTTPException) as error:
+                fault = f"does not answer ({error})"
+            if not pauses:
+                raise ValueError(f"{self.name} {fault}; see its log, or correct the address")
+            time.sleep(pauses.pop(0))
 
 
 Teacher = Artifact | Program | Server
@@ -131,8 +173,12 @@ def find_teacher(
         if languages is None:
             raise ValueError(f"{name} needs two languages; set data.languages, such as [en, de]")
         return Server(name, beam_size or CANDIDATES, languages)
-    if not Path(name).is_dir() and not ADDRESS.fullmatch(name):
-        if shutil.which(next(iter(shlex.split(name)), "")) is None:
+    if not os.path.isdir(name) and not ADDRESS.fullmatch(name):
+        try:
+            program = next(iter(shlex.split(name)), "")
+        except ValueError as error:
+            raise ValueError(f"the teacher {name} is not a command ({error}); correct it") from None
+        if shutil.which(program) is None:
             raise ValueError(
                 f"the teacher {name} is neither a run directory, an export, an address such as "
                 "http://localhost:5000, nor a program; correct it, or make the program executable"
