@@ -10,7 +10,7 @@ from support.marian_checkpoints import FIXTURES, checkpoint, languages
 
 from tfformer.checkpoints.import_model import import_model
 from tfformer.checkpoints.marian import shortlist
-from tfformer.checkpoints.marian.shortlist import read_table
+from tfformer.checkpoints.marian.shortlist import read_table, table_in
 from tfformer.checkpoints.vocabulary import read_vocabulary
 from tfformer.cli.main import main
 from tfformer.run_directory import Run
@@ -34,11 +34,23 @@ def binary(lists, first=5, ids=None):
     offsets = np.cumsum([0, *map(len, lists)]).tolist()
     body = struct.pack(f"<4Q{len(offsets)}Q", first, 3, len(offsets), len(ids), *offsets)
     body += struct.pack(f"<{len(ids)}I", *ids)
-    seed = 0
-    for (number,) in struct.iter_unpack("<Q", body[: len(body) // 8 * 8]):
-        seed ^= (number + 0x9E3779B9 + (seed << 6) + (seed >> 2)) % 2**64
-        seed %= 2**64
-    return struct.pack("<2Q", 0xF11A48D5013417F5, seed) + body
+    return struct.pack("<2Q", 0xF11A48D5013417F5, checksum(body)) + body
+
+
+def checksum(body):
+    """The hash in uint64 arithmetic, which wraps around as in C++."""
+    seed = np.uint64(0)
+    with np.errstate(over="ignore"):
+        for number in np.frombuffer(body[: len(body) // 8 * 8], "<u8"):
+            seed ^= number + np.uint64(0x9E3779B9) + (seed << np.uint64(6)) + (seed >> np.uint64(2))
+    return int(seed)
+
+
+def test_the_checksum_is_that_of_a_program_in_cpp():
+    """g++ compiled the hash_combine of Marian's common/hash.h to obtain the last value."""
+    numbers = (5, 3, 4, 4, 0, 1, 2, 3, 0x500000004, 2**64 - 1, 0xF11A48D5013417F5)
+    body = struct.pack("<11Q", *numbers)
+    assert checksum(body) == shortlist._checksum(body + bytes(4)) == 0xEDDFF88D3049259C
 
 
 def text(lists):
@@ -64,11 +76,13 @@ def test_both_formats_are_read(tmp_path, monkeypatch, count):
         file.write(text(lists))
     wanted = [sorted(row) for row in [*lists, [], [], []][:SIZE]]
     wanted[END] = list(range(5))
-    other = [*PIECES[:-1], "another"]  # not a shared vocabulary
-    assert rows_of(read_table(tmp_path / "lex.bin", PIECES, other)) == wanted
+    others = [f"other{number}" for number in range(SIZE)]  # all texts but one differ
+    others[7] = PIECES[9]
+    wanted_of_others = [*wanted[:9], sorted({*wanted[9], 7}), *wanted[10:]]
+    assert rows_of(read_table(tmp_path / "lex.bin", PIECES, others)) == wanted_of_others
     monkeypatch.setattr(shortlist, "FREQUENT", 5)
-    found = rows_of(read_table(tmp_path / "lex.s2t.gz", PIECES, PIECES))
-    assert found == [sorted({*row, number}) for number, row in enumerate(wanted)]
+    rows = rows_of(read_table(tmp_path / "lex.s2t.gz", PIECES, PIECES))
+    assert rows == [sorted({*row, number}) for number, row in enumerate(wanted)]
     monkeypatch.setattr(shortlist, "BEST", 1)
     best = rows_of(read_table(tmp_path / "lex.s2t.gz", PIECES, PIECES))
     wanted = [{*row[:1], number} for number, row in enumerate([*lists, [], [], []][:SIZE])]
@@ -91,11 +105,11 @@ def test_an_imported_run_has_the_shortlist_in_its_own_ids(folder, tmp_path):
     lists = random_lists(2)
     (folder / "lex.50.50.ende.s2t.bin").write_bytes(binary(lists))
     run = Run.open(import_model(folder, tmp_path / "run"))
-    found = pieces_of(run)
+    of_binary = pieces_of(run)
     for number, piece in enumerate(PIECES):
         row = {*lists[number], number, *(range(5) if number == END else ())}
-        assert found[piece] == {PIECES[target] for target in row}
-    assert {PIECES[n] for n in range(5)} == found["</s>"]
+        assert of_binary[piece] == {PIECES[target] for target in row}
+    assert {PIECES[n] for n in range(5)} == of_binary["</s>"]
     assert run.tokenizers.source.pieces([END_ID]) == ["</s>"]
 
     for name in ("lex.s2t", "lex.t2s"):  # the second is for the other direction
@@ -104,7 +118,7 @@ def test_an_imported_run_has_the_shortlist_in_its_own_ids(folder, tmp_path):
         import_model(folder, tmp_path / "both")
     (folder / "lex.50.50.ende.s2t.bin").unlink()
     of_text = pieces_of(Run.open(import_model(folder, tmp_path / "text")))
-    assert {**of_text, "</s>": ()} == {**found, "</s>": ()}
+    assert {**of_text, "</s>": ()} == {**of_binary, "</s>": ()}
     assert of_text["</s>"] == set(PIECES[:100])
 
     words = tmp_path / "words"
@@ -126,7 +140,20 @@ FAULTS = {
     "line 1 is not 'target": ("lex.s2t", b"a b c\n"),
     "they lack pieces in 2 of its 2 lines": ("lex.s2t", b"x1 x2 0.1\nx3 x4 0.2\n"),
     "line 1: byte 1, 0xff, is not UTF-8": ("lex.s2t", b"\xff"),
+    "is compressed; unpack it": ("lex.bin.gz", gzip.compress(GOOD)),
 }
+
+
+def test_only_tables_are_read_and_decoder_yml_chooses(tmp_path):
+    for name in ("lexicon.txt", "lexical_shortlist.npz", "lex.t2s", "lex.s2t.old", "table.bin"):
+        (tmp_path / name).touch()
+    (tmp_path / "lex.s2t").mkdir()
+    assert table_in(tmp_path, None) is None
+    (tmp_path / "lex.50.50.ende.s2t.bin").touch()
+    assert table_in(tmp_path, None) == tmp_path / "lex.50.50.ende.s2t.bin"
+    assert table_in(tmp_path, ["/elsewhere/table.bin", 50, 50]) == tmp_path / "table.bin"
+    with pytest.warns(UserWarning, match=r"lex.s2t.gz, the shortlist in decoder.yml, is missing"):
+        assert table_in(tmp_path, ["lex.s2t.gz", False]) is None
 
 
 @pytest.mark.parametrize("message", FAULTS)

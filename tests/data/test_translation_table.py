@@ -38,8 +38,8 @@ def test_the_probabilities_are_those_of_ibm_model_1(monkeypatch):
     random = np.random.default_rng(1)
     sources, targets = random_rows(random, 40, 12), random_rows(random, 40, 15)
     expected = expectation_maximisation(list(zip(sources, targets, strict=True)), rounds=5)
-    found = translation_probabilities(IdRows.of(sources), IdRows.of(targets), target_size=15)
-    table = {(s, t): p for s, t, p in zip(*(x.tolist() for x in found), strict=True)}
+    learned = translation_probabilities(IdRows.of(sources), IdRows.of(targets), target_size=15)
+    table = {(s, t): p for s, t, p in zip(*(x.tolist() for x in learned), strict=True)}
     assert table == pytest.approx(dict(expected))
 
 
@@ -64,15 +64,36 @@ def test_a_table_has_the_translations_the_piece_itself_and_the_frequent_pieces(m
     assert set(table[d]) == {d, g}
     counts = np.bincount(text.target.ids, minlength=13)
     assert set(table[END_ID]) == {END_ID, *np.argsort(-counts, kind="stable")[:2]}
-    other = Tokenizer.train(["a b c d e f g h"] * 20, 14)
-    assert set(learn_table(text, Tokenizers(letters, other))[a]) == {e}
     share, candidates = coverage(table, text)
     sets = [
         {0, 1, 2, 3, *table[END_ID]}.union(*(table[n] for n in row))
         for row in map(list, rows_of(text.source))
     ]
-    hits = [n in own for own, row in zip(sets, rows_of(text.target), strict=True) for n in row]
-    assert (share, candidates) == (np.mean(hits), np.mean([len(own) for own in sets]))
+    hits = [n in ids for ids, row in zip(sets, rows_of(text.target), strict=True) for n in row]
+    assert (share, candidates) == (np.mean(hits), np.mean([len(ids) for ids in sets]))
+
+
+def test_separate_vocabularies_copy_pieces_of_the_same_text_and_bytes():
+    source = Tokenizer.train(["a b c d e f g h"] * 20, 269, byte_fallback=True)
+    target = Tokenizer.train(["h g f x y z"] * 20, 267, byte_fallback=True)
+    text = EncodedText((IdRows.of([[4, END_ID]]), IdRows.of([[5, END_ID]])), 99, 0, 0)
+    table = learn_table(text, Tokenizers(source, target))
+    for sentence in ("fgh", "€"):  # the second has only pieces of bytes
+        (source_ids,), (target_ids,) = source.encode([sentence]), target.encode([sentence])
+        assert source_ids != target_ids or sentence == "€"
+        candidates = {n for number in source_ids for n in table[number].tolist()}
+        assert candidates >= set(target_ids)
+    (number,) = source.encode(["b"])[0][-1:]
+    assert table[number].tolist() == []  # the target has no such piece
+
+
+def test_a_long_text_is_sampled_evenly(monkeypatch):
+    monkeypatch.setattr(translation_table, "MAX_LINKS", 8)
+    rows = IdRows.of([[4, END_ID], [5, END_ID], [6, END_ID], [7, END_ID]])
+    letters = Tokenizer.train(["a b c d e f g h"] * 20, 13)
+    text = EncodedText((rows, IdRows.of([[row[0] + 4, END_ID] for row in rows_of(rows)])), 9, 0, 0)
+    table = learn_table(text, Tokenizers(letters, letters))  # 16 links: every second pair
+    assert [set(table[n]) for n in (4, 5, 6, 7)] == [{4, 8, END_ID}, {5}, {6, 10, END_ID}, {7}]
 
 
 def rows_of(rows):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import click
 
@@ -22,6 +23,7 @@ def shortlist(run: str) -> None:
     load_tensorflow()
     from tfformer.data.translation_table import coverage, learn_table
     from tfformer.run_directory import Run
+    from tfformer.runtime.progress_lines import Steps
     from tfformer.training.training_data import encoded_text
 
     opened = Run.open(run)
@@ -33,7 +35,9 @@ def shortlist(run: str) -> None:
             "shortlist does not support; use a model that was trained here or by Marian"
         )
     valid = encoded_text(config, "valid", tokenizers)
-    table = learn_table(encoded_text(config, "train", tokenizers), tokenizers)
+    train = encoded_text(config, "train", tokenizers)
+    with Steps(sys.stderr)(f"learning translations from {train.kept:,} sentence pairs"):
+        table = learn_table(train, tokenizers)
     share, count = coverage(table, valid)
     opened.save_shortlist(table)
     print(json.dumps({"candidates": round(count, 1), "coverage": round(share, 4)}))

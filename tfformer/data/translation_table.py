@@ -1,11 +1,11 @@
 """Learn which target pieces translate each source piece, by IBM Model 1.
 
-Brown et al. 1993, "The Mathematics of Statistical Machine Translation", section 4.2: every token of
-a translation is the translation of one token of the source, and all of these are equally likely to
-be it. The end token of the source takes the part of the empty word.
+Brown et al. 1993, "The Mathematics of Statistical Machine Translation", section 4.2: every target
+token translates one source token, and each source token is equally likely to be that one. The end
+token of the source is the empty word.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -16,25 +16,42 @@ from tfformer.special_ids import END_ID
 FREQUENT = 100  # most frequent target pieces, candidates of every sentence
 BEST = 100  # most likely translations of a source piece; both as in Marian
 ROUNDS = 5  # of expectation maximisation
-CHUNK = 10_000  # sentence pairs in memory
+CHUNK = 2_000  # sentence pairs at a time
+MAX_LINKS = 100_000_000  # pairs of a source and a target token: 160,000 sentence pairs of 25 tokens
 
 
 def learn_table(text: EncodedText, tokenizers: Tokenizers) -> IdRows:
     """Return the likely translations of each source piece, the table of a `Shortlist`.
 
-    The row of the end token contains the most frequent pieces. If the languages share a vocabulary,
-    a piece is also a translation of itself, such as a part of a name.
+    The row of the end token contains the most frequent pieces. From a text with more than
+    `MAX_LINKS`, only every second, third, ... sentence pair is used.
     """
     size = tokenizers.target.vocab_size
-    sources, targets, probabilities = translation_probabilities(text.source, text.target, size)
+    link_count = int(text.source.lengths @ text.target.lengths)
+    sample = range(0, text.kept, max(-(-link_count // MAX_LINKS), 1))
+    source, target = (IdRows.of([side[row] for row in sample]) for side in text.sides)
+    sources, targets, probabilities = translation_probabilities(source, target, size)
     order = np.lexsort((-probabilities, sources))
     ends = np.cumsum(np.bincount(sources, minlength=tokenizers.source.vocab_size))
     rows = [row[:BEST] for row in np.split(targets[order], ends[:-1])]
     counts = np.bincount(text.target.ids, minlength=size)
     rows[END_ID] = np.argsort(-counts, kind="stable")[:FREQUENT]
-    if tokenizers.shared:
-        rows = [np.union1d(row, [number]) for number, row in enumerate(rows)]
-    return IdRows.of(rows)
+    sides = (tokenizers.source, tokenizers.target)
+    return with_same_texts(rows, *(side.pieces(range(side.vocab_size)) for side in sides))
+
+
+def with_same_texts(
+    rows: Iterable[np.ndarray], source: Sequence[str], target: Sequence[str]
+) -> IdRows:
+    """Return a table in which each source piece also has the target piece of the same text.
+
+    A search can then copy names, digits and bytes. `source` and `target` are the pieces by id.
+    """
+    ids = {piece: number for number, piece in enumerate(target)}
+    same = ([ids[piece]] if piece in ids else [] for piece in source)
+    return IdRows.of(
+        [np.union1d(row, np.array(more, int)) for row, more in zip(rows, same, strict=True)]
+    )
 
 
 def translation_probabilities(
@@ -51,19 +68,22 @@ def translation_probabilities(
         >>> sources.tolist(), targets.tolist(), probabilities.round(2).tolist()
         ([4, 4, 5, 5], [6, 7, 6, 7], [0.04, 0.96, 0.83, 0.17])
     """
-    keys = np.zeros(0, np.int64)
-    for links, _ in _chunks(source, target, target_size):
-        keys = np.union1d(keys, links)
+    distinct, chunks = [], []
+    for links, starts in _chunks(source, target, target_size):
+        values, inverse = np.unique(links, return_inverse=True)
+        distinct.append(values)
+        chunks.append((inverse.astype(np.int32), starts))
+    keys = np.unique(np.concatenate(distinct))
+    columns = [np.searchsorted(keys, values).astype(np.int32) for values in distinct]
     sources, targets = np.divmod(keys, target_size)
     probabilities = np.ones(len(keys))
     for _ in range(ROUNDS):
         counts = np.zeros(len(keys))
-        for links, starts in _chunks(source, target, target_size):
-            index = np.searchsorted(keys, links)
-            weights = probabilities[index]
+        for column, (index, starts) in zip(columns, chunks, strict=True):
+            weights = probabilities[column][index]
             sums = np.add.reduceat(weights, starts)
             weights /= np.repeat(sums, np.diff(starts, append=len(weights)))
-            counts += np.bincount(index, weights, len(keys))
+            counts[column] += np.bincount(index, weights, len(column))
         probabilities = counts / np.bincount(sources, counts)[sources]
     return sources, targets, probabilities
 
@@ -96,7 +116,7 @@ def coverage(table: IdRows, text: EncodedText) -> tuple[float, float]:
     known = candidates = 0
     special = np.arange(END_ID + 1)
     for row in range(text.kept):
-        own = np.unique(np.concatenate([special, *(table[number] for number in text.source[row])]))
-        known += int(np.isin(text.target[row], own).sum())
-        candidates += len(own)
+        allowed = np.unique(np.concatenate([special, *(table[n] for n in text.source[row])]))
+        known += int(np.isin(text.target[row], allowed).sum())
+        candidates += len(allowed)
     return known / len(text.target.ids), candidates / text.kept

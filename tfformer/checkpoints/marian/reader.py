@@ -61,7 +61,7 @@ NEEDED = (  # without these options Marian loads a model but translates wrongly
 )
 UNSET: tuple[object, ...] = (False, None, 0, "", [])  # values of an option that is off
 FIREFOX = {"beam-size": 1, "normalize": 1.0, "max-length-factor": 2.0}  # it has no decoder.yml
-NO_MODEL = re.compile(r"optimizer|^lex\.")  # in names of other files in the folder
+NO_MODEL = re.compile(r"optimizer|^lex")  # in names of other files in the folder
 MUST_BE = {  # option -> the values that this package's layers have; the first is the default
     "type": ("transformer",),
     "transformer-decoder-autoreg": ("self-attention", "rnn"),
@@ -177,7 +177,7 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
             )
         weights[OUTPUT_BIAS] = np.zeros(len(target.pieces), np.float32)
     model, decoding = _search(model, folder, decoder, choices.positions)
-    table = table_in(folder)
+    table = table_in(folder, decoder.get("shortlist"))
     checkpoint = Checkpoint(
         model=model,
         tensors=weights,

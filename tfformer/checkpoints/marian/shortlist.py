@@ -7,23 +7,39 @@ six integers, the offset of each source piece, and the ids of all target pieces.
 
 import itertools
 import struct
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tfformer.checkpoints.vocabulary import END, RowOrder
 from tfformer.data.encoding import IdRows
 from tfformer.data.sources import read_lines
-from tfformer.data.translation_table import BEST, FREQUENT
+from tfformer.data.translation_table import BEST, FREQUENT, with_same_texts
 
 MAGIC = struct.pack("<Q", 0xF11A48D5013417F5)
 HEADER = struct.Struct("<8s5Q")  # magic, checksum, frequent, best, number of offsets and of ids
 
 
-def table_in(folder: Path) -> Path | None:
-    """Return the table from source to target in a model's folder; None without one."""
-    files = [file for file in sorted(folder.glob("lex*")) if "t2s" not in file.name]
+def table_in(folder: Path, stated: Any) -> Path | None:
+    """Return the table from source to target in a model's folder; None without one.
+
+    `stated` is the option `shortlist` in decoder.yml, a list that begins with the file's name.
+    """
+    if isinstance(stated, list) and stated:
+        path = folder / Path(str(stated[0])).name
+        if path.is_file():
+            return path
+        warnings.warn(
+            f"{path}, the shortlist in decoder.yml, is missing; the model is read without it",
+            stacklevel=3,
+        )
+        return None
+    patterns = ("lex.s2t", "lex.s2t.gz", "lex*.bin", "lex*.bin.gz")
+    paths = sorted(path for pattern in patterns for path in folder.glob(pattern))
+    files = [path for path in paths if path.is_file() and "t2s" not in path.name]
     if len(files) > 1:
         names = ", ".join(file.name for file in files)
         raise ValueError(f"{folder} contains {len(files)} shortlists ({names}); keep only one")
@@ -34,9 +50,12 @@ def read_table(path: Path, source: Sequence[str], target: Sequence[str]) -> IdRo
     """Return the candidates of each source piece, by foreign ids; those of the end are frequent.
 
     `source` and `target` are the pieces by foreign id. As in Marian, the first pieces of the target
-    count as frequent, and if both are the same, a piece is its own candidate. ValueError: the table
-    is damaged, has an unknown layout, or does not fit the vocabularies.
+    count as frequent. A target piece with the same text as the source piece is a candidate, in
+    Marian only if both vocabularies are the same. ValueError: the table is damaged, has an unknown
+    layout, or does not fit the vocabularies.
     """
+    if path.name.endswith(".bin.gz"):
+        raise ValueError(f"{path} is compressed; unpack it, for example with gunzip")
     with path.open("rb") as file:
         is_binary = file.read(len(MAGIC)) == MAGIC
     if is_binary:
@@ -47,11 +66,9 @@ def read_table(path: Path, source: Sequence[str], target: Sequence[str]) -> IdRo
         )
     else:
         frequent, rows = FREQUENT, _read_text(path, source, target)
-    if source == target:
-        rows = [np.append(row, number) for number, row in enumerate(rows)]
     end = source.index(END)
     rows[end] = np.append(rows[end], np.arange(min(frequent, len(target))))
-    return IdRows.of([np.unique(row) for row in rows])
+    return with_same_texts(rows, source, target)
 
 
 def _read_binary(path: Path, sources: int, targets: int) -> tuple[int, list[np.ndarray]]:
@@ -75,7 +92,7 @@ def _read_binary(path: Path, sources: int, targets: int) -> tuple[int, list[np.n
 
 
 def _checksum(content: bytes) -> int:
-    """Return Marian's hash of the 64-bit integers, util::hashMem; an odd last half is left out."""
+    """Return util::hashMem of the 64-bit integers; four trailing bytes are ignored."""
     seed = 0
     for number in np.frombuffer(content, "<u8", len(content) // 8).tolist():
         seed ^= (number + 0x9E3779B9 + (seed << 6) + (seed >> 2)) & (2**64 - 1)
@@ -84,7 +101,7 @@ def _checksum(content: bytes) -> int:
 
 def _read_text(path: Path, source: Sequence[str], target: Sequence[str]) -> list[np.ndarray]:
     source_ids, target_ids = ({p: n for n, p in enumerate(side)} for side in (source, target))
-    found: list[list[tuple[float, int]]] = [[] for _ in source]
+    entries: list[list[tuple[float, int]]] = [[] for _ in source]
     unknown = count = 0
     for count, line in enumerate(read_lines(path), start=1):
         try:
@@ -95,7 +112,7 @@ def _read_text(path: Path, source: Sequence[str], target: Sequence[str]) -> list
                 f"{path}, line {count} is not 'target source probability'; use Marian's lex.s2t"
             ) from None
         if source_piece in source_ids and entry[1] >= 0:
-            found[source_ids[source_piece]].append(entry)
+            entries[source_ids[source_piece]].append(entry)
         else:
             unknown += "NULL" not in (source_piece, target_piece)
     if not count or unknown > count / 2:
@@ -103,7 +120,7 @@ def _read_text(path: Path, source: Sequence[str], target: Sequence[str]) -> list
             f"{path} does not fit the vocabularies: they lack pieces in {unknown:,} of its "
             f"{count:,} lines; use the shortlist of this model, and lex.s2t rather than lex.t2s"
         )
-    best = (sorted(row, reverse=True)[:BEST] for row in found)
+    best = (sorted(row, reverse=True)[:BEST] for row in entries)
     return [np.array([number for _, number in row], np.int64) for row in best]
 
 
