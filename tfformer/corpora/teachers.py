@@ -78,10 +78,7 @@ class Program(External):
         self.digest += " " + file_digest(Path(shutil.which(program) or program))
 
     def answers(self, sentences: Sequence[str]) -> Iterator[str]:
-        """Start the program for these sentences, and yield the lines as it writes them.
-
-        An error, or the end of this process, also ends the processes that the program has started.
-        """
+        """Yield the lines that the program writes; an error or this process's death ends it."""
         with tempfile.TemporaryFile() as text:
             text.write("".join(f"{sentence}\n" for sentence in sentences).encode())
             text.seek(0)
@@ -130,8 +127,8 @@ class Server(External):
         best = list(self._checked(sentences, iter(answer.texts)))
         alternatives = answer.alternatives or [[]] * len(best)
         if len(alternatives) != len(best):
-            lines_and_lists = f"{len(best)} lines, but {len(alternatives)} lists of alternatives"
-            raise ValueError(f"{self.name} answers {lines_and_lists}; correct the server")
+            counts = f"{len(best)} lines, but {len(alternatives)} lists of alternatives"
+            raise ValueError(f"{self.name} answers {counts}; correct the server")
         rows = zip(best, alternatives, strict=True)
         return [[Translation(text, 0.0) for text in [first, *more]] for first, more in rows]
 
