@@ -77,7 +77,7 @@ def test_an_int8_file_has_one_copy_of_each_table(run, shortened, one_process, tm
 
 def test_ctranslate2_chooses_from_the_whole_vocabulary(run, translator, one_process, tmp_path):
     pytest.importorskip("ctranslate2")
-    with pytest.warns(UserWarning, match=r"shortlist\.npz is left out: exports in the format CTr"):
+    with pytest.warns(UserWarning, match=r"shortlist\.npz is left out: CTranslate2 exports cannot"):
         version = export_model(run, tmp_path, "ctranslate2", samples=SENTENCES)
     with open_engine(version) as engine:
         assert engine.translate(SENTENCES[:20], 1) == translator.translate(SENTENCES[:20], 1)

@@ -71,21 +71,23 @@ def test_a_search_chooses_among_each_sentence_s_own_candidates(beam_size, decode
     def together(ids):
         return translate_ids(model, ids, 9, decoding, shortlist=shortlist)
 
-    found = together(pad(SOURCES))
+    batched = together(pad(SOURCES))
     for number, source in enumerate(SOURCES):
         if not source:
-            assert not found.ids[number].numpy().any()
+            assert not batched.ids[number].numpy().any()
             continue
         mask = np.full(VOCAB_SIZE, -1e9, np.float32)
         mask[sorted(allowed(table, source))] = 0
         expected = alone([source], mask)
         used = is_used(expected.scores[0]).numpy()
-        assert (is_used(found.scores[number]).numpy() == used).all()
+        assert (is_used(batched.scores[number]).numpy() == used).all()
         length = expected.ids.shape[2]
-        ids = found.ids[number].numpy()
+        ids = batched.ids[number].numpy()
         assert (ids[used, :length] == expected.ids[0].numpy()[used]).all()
         assert not ids[used, length:].any()
-        np.testing.assert_allclose(found.scores[number][used], expected.scores[0][used], rtol=1e-5)
+        np.testing.assert_allclose(
+            batched.scores[number][used], expected.scores[0][used], rtol=1e-5
+        )
         assert set(ids[used].ravel().tolist()) <= allowed(table, source) | {END_ID}
 
 
@@ -109,7 +111,7 @@ def test_a_model_in_half_precision_adds_its_output_bias_in_float32(dtype):
 def test_a_shortlist_refuses_a_first_token():
     shortlist = Shortlist(random_table(1), VOCAB_SIZE)
     decoding = DecodingConfig(beam_size=1)
-    with pytest.raises(ValueError, match="a shortlist cannot be combined with first_token=4"):
+    with pytest.raises(ValueError, match="first_token=4 cannot be combined with a shortlist"):
         translate_ids(
             untrained_transformer(), tf.constant([[5, 3]]), 9, decoding, None, 4, shortlist
         )

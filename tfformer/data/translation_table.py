@@ -43,15 +43,10 @@ def learn_table(text: EncodedText, tokenizers: Tokenizers) -> IdRows:
 def with_same_texts(
     rows: Iterable[np.ndarray], source: Sequence[str], target: Sequence[str]
 ) -> IdRows:
-    """Return a table in which each source piece also has the target piece of the same text.
-
-    A search can then copy names, digits and bytes. `source` and `target` are the pieces by id.
-    """
-    ids = {piece: number for number, piece in enumerate(target)}
-    same = ([ids[piece]] if piece in ids else [] for piece in source)
-    return IdRows.of(
-        [np.union1d(row, np.array(more, int)) for row, more in zip(rows, same, strict=True)]
-    )
+    """Add the target piece of the same text to each row, so that a search can copy names."""
+    ids = {piece: [number] for number, piece in enumerate(target)}
+    same = (np.array(ids.get(piece, []), int) for piece in source)
+    return IdRows.of(list(map(np.union1d, rows, same)))
 
 
 def translation_probabilities(

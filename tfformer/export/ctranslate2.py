@@ -71,12 +71,9 @@ class CTranslate2(Format):
     def questions(self, model: TextModel, samples: Sequence[str]) -> list[Question]:
         from tfformer.export.parity import beam, greedy
 
-        without_shortlist = copy.copy(model)
-        without_shortlist.shortlist = None
-        return [
-            greedy("greedy", without_shortlist, samples),
-            beam("beam", without_shortlist, samples),
-        ]
+        complete = copy.copy(model)  # chooses from the whole vocabulary
+        complete.shortlist = None
+        return [greedy("greedy", complete, samples), beam("beam", complete, samples)]
 
 
 def write(

@@ -242,9 +242,7 @@ def start_decoding(
     if candidates is None:
         step_fn = _step_fn(model, beam_size, to_logits or model.logits, first_token)
     elif first_token is not None:
-        raise ValueError(
-            f"a shortlist cannot be combined with first_token={first_token}; pass one or the other"
-        )
+        raise ValueError(f"first_token={first_token} cannot be combined with a shortlist; omit one")
     else:
         ids, bias = candidates
         step_fn = _step_fn_among(model, beam_size, ids)

@@ -43,8 +43,7 @@ class Shortlist:
         Returns:
             The ids (U,), ascending up to the unused candidates, and a bias (B, U): 0 for the
             candidates of a sentence, `IMPOSSIBLE` for other sentences' and for unused candidates.
-            The four special ids are candidates of every sentence, so they have the same index as in
-            the vocabulary.
+            The four special ids are candidates of every sentence, and their index is their id.
 
         Example:
             >>> table = IdRows.of([[], [], [], [4, 5], [8], [7, 4]])

@@ -378,8 +378,7 @@ class Run:
         """Warn if the run has a shortlist, which exports in this format do not contain."""
         if self.shortlist.is_file():
             warnings.warn(
-                f"{self.shortlist} is left out: exports in the format {format} cannot contain a "
-                "shortlist",
+                f"{self.shortlist} is left out: {format} exports cannot contain a shortlist",
                 stacklevel=3,
             )
 

@@ -355,12 +355,12 @@ def _decoder_options(folder: Path) -> MarianOptions:
 
 def _model_file(folder: Path, decoder: MarianOptions) -> Path:
     stated = decoder.get("models")
-    named = stated if isinstance(stated, list) else []
-    if len(named) > 1:
+    names = stated if isinstance(stated, list) else []
+    if len(names) > 1:
         raise ValueError(
-            f"the decoder.yml in {folder} names an ensemble of {len(named)} models; keep one"
+            f"the decoder.yml in {folder} names an ensemble of {len(names)} models; keep one"
         )
-    for name in named:
+    for name in names:
         if (folder / Path(str(name)).name).is_file():
             return folder / Path(str(name)).name
     files = sorted([*folder.glob("*.npz"), *folder.glob("*.bin")])

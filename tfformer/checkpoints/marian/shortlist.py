@@ -24,17 +24,13 @@ HEADER = struct.Struct("<8s5Q")  # magic, checksum, frequent, best, number of of
 
 
 def table_in(folder: Path, stated: Any) -> Path | None:
-    """Return the table from source to target in a model's folder; None without one.
-
-    `stated` is the option `shortlist` in decoder.yml, a list that begins with the file's name.
-    """
+    """Return a model's table from source to target; `stated` is decoder.yml's `shortlist`."""
     if isinstance(stated, list) and stated:
         path = folder / Path(str(stated[0])).name
         if path.is_file():
             return path
         warnings.warn(
-            f"{path}, the shortlist in decoder.yml, is missing; the model is read without it",
-            stacklevel=3,
+            f"{path}, the shortlist in decoder.yml, is missing; it is omitted", stacklevel=3
         )
         return None
     patterns = ("lex.s2t", "lex.s2t.gz", "lex*.bin", "lex*.bin.gz")
