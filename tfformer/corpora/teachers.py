@@ -144,7 +144,8 @@ class Server(External):
                 self.pauses = PAUSES
                 return answer
             except urllib.error.HTTPError as error:
-                reason = " ".join(error.read(1_000).decode("utf-8", "replace").split())
+                with error:
+                    reason = " ".join(error.read(1_000).decode("utf-8", "replace").split())
                 fault = f"answers {error.code}: {reason}"
                 if 400 <= error.code < 500 and error.code != 429:
                     pauses.clear()
