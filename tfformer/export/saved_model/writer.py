@@ -29,7 +29,7 @@ def write(folder: Path, exported: TextModel, dtype: str, with_text: bool) -> Non
     config = exported.model.get_config() | {"dtype": dtype}
     model = type(exported.model).from_config(config)
     model.set_weights(exported.model.get_weights())
-    weights = {weight.path: weight.value for weight in model.weights}
+    weights = {id(weight): weight.value for weight in model.weights}
     if dtype != "float32":
         weights |= _in_float32(model, exported.model)
     holder = tf.Module()
@@ -48,18 +48,20 @@ def write(folder: Path, exported: TextModel, dtype: str, with_text: bool) -> Non
         ) from None
 
 
-def _in_float32(model: keras.Model, exported: keras.Model) -> dict[str, tf.Variable]:
-    """Give the normalisations of a model the weights of another in float32, and return them.
+def _in_float32(model: keras.Model, exported: keras.Model) -> dict[int, tf.Variable]:
+    """Give the normalisations of a model the weights of another in float32.
 
-    Normalisations compute in float32, so no step has to convert these weights.
+    Normalisations compute in float32, so no step has to convert these weights. They are returned by
+    the `id` of the weight that each replaces; paths are not unique in models of keras-hub.
     """
     given = _normalizations(exported)
     weights = {}
     for layer, other in zip(_normalizations(model), given, strict=True):
         for name in ("gamma", "beta"):
-            path = getattr(layer, name).path
-            weights[path] = tf.Variable(getattr(other, name), trainable=False, name=path)
-            setattr(layer, name, weights[path])
+            replaced = getattr(layer, name)
+            value = tf.Variable(getattr(other, name), trainable=False, name=replaced.path)
+            weights[id(replaced)] = value
+            setattr(layer, name, value)
     return weights
 
 
