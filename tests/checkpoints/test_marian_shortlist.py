@@ -1,18 +1,21 @@
 """Tables of candidates in Marian's two formats, as the test writes them from their layout."""
 
 import gzip
+import itertools
 import shutil
 import struct
 
 import numpy as np
 import pytest
-from support.marian_checkpoints import FIXTURES, checkpoint, languages
+import yaml
+from support.marian_checkpoints import FIXTURES, checkpoint, edit_yaml, languages
 
 from tfformer.checkpoints.import_model import import_model
 from tfformer.checkpoints.marian import shortlist
 from tfformer.checkpoints.marian.shortlist import read_table, table_in
 from tfformer.checkpoints.vocabulary import read_vocabulary
 from tfformer.cli.main import main
+from tfformer.export.pipeline import export_model
 from tfformer.run_directory import Run
 from tfformer.special_ids import END_ID
 
@@ -69,7 +72,7 @@ def rows_of(table):
 
 
 @pytest.mark.parametrize("count", [SIZE, SIZE - 3])
-def test_both_formats_are_read(tmp_path, monkeypatch, count):
+def test_both_formats_are_read(tmp_path, count):
     lists = random_lists(1, count)
     (tmp_path / "lex.bin").write_bytes(binary(lists))
     with gzip.open(tmp_path / "lex.s2t.gz", "wt", encoding="utf-8") as file:
@@ -80,13 +83,23 @@ def test_both_formats_are_read(tmp_path, monkeypatch, count):
     others[7] = PIECES[9]
     wanted_of_others = [*wanted[:9], sorted({*wanted[9], 7}), *wanted[10:]]
     assert rows_of(read_table(tmp_path / "lex.bin", PIECES, others)) == wanted_of_others
-    monkeypatch.setattr(shortlist, "FREQUENT", 5)
-    rows = rows_of(read_table(tmp_path / "lex.s2t.gz", PIECES, PIECES))
+    rows = rows_of(read_table(tmp_path / "lex.s2t.gz", PIECES, PIECES, ["lex.s2t.gz", 5]))
     assert rows == [sorted({*row, number}) for number, row in enumerate(wanted)]
-    monkeypatch.setattr(shortlist, "BEST", 1)
-    best = rows_of(read_table(tmp_path / "lex.s2t.gz", PIECES, PIECES))
-    wanted = [{*row[:1], number} for number, row in enumerate([*lists, [], [], []][:SIZE])]
-    assert all(set(row) == wanted[n] for n, row in enumerate(best) if n != END)
+
+
+@pytest.mark.parametrize("limits", [(5, 1), ("7", "2", "0.1"), (0, 3, 0.25), (SIZE + 9, 3, 0.5)])
+def test_the_limits_in_decoder_yml_are_those_of_a_text(tmp_path, limits):
+    """A translation's probability is 0.5 / rank, and must be above the threshold."""
+    lists = random_lists(1)
+    (tmp_path / "lex.s2t").write_text(text(lists), encoding="utf-8")
+    rows = rows_of(read_table(tmp_path / "lex.s2t", PIECES, PIECES, ["lex.s2t", *limits]))
+    first, best, threshold = map(float, (*limits, 0)[:3])
+    for number, row in enumerate(lists):
+        likely = {target for rank, target in enumerate(row, 1) if 0.5 / rank > threshold}
+        wanted = likely & {*row[: int(best)]} | {number}
+        if number == END:
+            wanted |= {*range(min(int(first), SIZE))}
+        assert rows[number] == sorted(wanted)
 
 
 @pytest.fixture
@@ -154,6 +167,54 @@ def test_only_tables_are_read_and_decoder_yml_chooses(tmp_path):
     assert table_in(tmp_path, ["/elsewhere/table.bin", 50, 50]) == tmp_path / "table.bin"
     with pytest.warns(UserWarning, match=r"lex.s2t.gz, the shortlist in decoder.yml, is missing"):
         assert table_in(tmp_path, ["lex.s2t.gz", False]) is None
+
+
+@pytest.mark.parametrize("limits", [[-1], [50, "x"], [50, 50, ".nan"], [".inf"], [False]])
+def test_a_limit_that_is_not_a_number_is_one_line(folder, tmp_path, capsys, limits):
+    (folder / "lex.s2t").write_text(text(random_lists(1)), encoding="utf-8")
+    edit_yaml(next(folder.glob("*decoder.yml")), shortlist=["lex.s2t", *limits])
+    assert main(["import", str(folder), "--run-dir", str(tmp_path / "run")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "after the path there must be numbers of at least 0" in line
+
+
+def read_binary(path):
+    """Return the frequent pieces and the candidates of each piece in a lex.bin."""
+    content = path.read_bytes()
+    magic, hashed, first, _, offset_count, id_count = struct.unpack_from("<6Q", content)
+    assert (magic, hashed) == (0xF11A48D5013417F5, checksum(content[16:]))
+    numbers = struct.unpack_from(f"<{offset_count}Q{id_count}I", content, 48)
+    offsets, ids = numbers[:offset_count], numbers[offset_count:]
+    assert len(content) == 48 + 8 * offset_count + 4 * id_count
+    return set(range(first)), [{*ids[a:b]} for a, b in itertools.pairwise(offsets)]
+
+
+@pytest.mark.parametrize("first", [5, 0])
+def test_a_shortlist_goes_back_to_firefox_and_marian(folder, tmp_path, first):
+    lists = random_lists(5)
+    lists[END] = [8, 11]  # frequent pieces that are not the first
+    (folder / "lex.bin").write_bytes(binary(lists, first))
+    run = Run.open(import_model(folder, tmp_path / "run"))
+    version = export_model(run.path, tmp_path / "out", format="marian")
+    wanted = [{*row, number} for number, row in enumerate(lists)]
+    wanted[END] |= {*range(first)}
+
+    frequent, candidates = read_binary(version / "lex.bin")
+    assert frequent == {*range(max(first, 1))}  # the end itself is the first piece
+    assert candidates == wanted
+    with gzip.open(version / "lex.s2t.gz", "rt", encoding="utf-8") as file:
+        lines = [line.split() for line in file]
+    for number, piece in enumerate(PIECES):
+        assert {t for t, s, _ in lines if s == piece} == {PIECES[n] for n in wanted[number]}
+
+    decoder = yaml.safe_load((version / "decoder.yml").read_text())
+    best = max(map(len, wanted))
+    assert decoder["shortlist"] == ["lex.s2t.gz", len(frequent), best, 0]
+    assert {file.name for file in version.glob("*.spm")} == {"vocab.spm"}
+    for name in ("lex.s2t.gz", "lex.bin"):
+        edit_yaml(version / "decoder.yml", shortlist=[name, *decoder["shortlist"][1:]])
+        again = Run.open(import_model(version, tmp_path / f"of-{name}"))
+        assert rows_of(again.load_shortlist()) == rows_of(run.load_shortlist())
 
 
 @pytest.mark.parametrize("message", FAULTS)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tfformer.checkpoints.foreign_checkpoint import Vocabulary
+from tfformer.checkpoints.marian.shortlist import in_foreign_order
 from tfformer.checkpoints.provenance import read_record
 from tfformer.checkpoints.vocabulary import RowOrder
 from tfformer.checkpoints.weight_names import (
@@ -18,6 +19,7 @@ from tfformer.checkpoints.weight_names import (
     take,
     weight_path,
 )
+from tfformer.data.encoding import IdRows
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
 from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
@@ -29,7 +31,8 @@ class Foreign:
 
     `tensors` contains kernels as (inputs, outputs) and tables in the foreign order, in float16 if
     they were imported in float16 and have not changed since. `record` is the content of
-    imported.json; empty for a run that was trained here.
+    imported.json; empty for a run that was trained here. `shortlist` contains the candidates of
+    each source piece, by foreign ids; None if the run has no shortlist.
     """
 
     tensors: dict[WeightName, np.ndarray]
@@ -37,6 +40,7 @@ class Foreign:
     target: Vocabulary
     shares_vocabulary: bool
     record: dict[str, Any]
+    shortlist: IdRows | None
 
 
 def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
@@ -73,7 +77,10 @@ def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
             order = source.order if weight == SOURCE else target.order
             tensors[weight] = order.give_back(tensor)
     tensors = _in_first_dtype(tensors, record)
-    return Foreign(tensors, source, target, shared, record)
+    candidates = run.load_shortlist()
+    orders = (source.order, target.order)
+    shortlist = None if candidates is None else in_foreign_order(candidates, *orders)
+    return Foreign(tensors, source, target, shared, record, shortlist)
 
 
 def with_sines_first(tensors: dict[WeightName, np.ndarray]) -> dict[WeightName, np.ndarray]:

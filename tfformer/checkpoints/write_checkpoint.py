@@ -47,7 +47,8 @@ def write_checkpoint(
             f"{opened.path} was imported from a multilingual model, which the format marian cannot "
             "represent; use --format hugging_face"
         )
-    opened.warn_of_shortlist(format)
+    if format != "marian":
+        opened.warn_of_shortlist(format)
     step = Steps(progress)
     with step(f"loading {run}"):
         model = opened.load_model()

@@ -177,7 +177,8 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
             )
         weights[OUTPUT_BIAS] = np.zeros(len(target.pieces), np.float32)
     model, decoding = _search(model, folder, decoder, choices.positions)
-    table = table_in(folder, decoder.get("shortlist"))
+    stated = decoder.get("shortlist")
+    table = table_in(folder, stated)
     checkpoint = Checkpoint(
         model=model,
         tensors=weights,
@@ -190,7 +191,7 @@ def read(folder: Path, choices: Choices = NO_CHOICES) -> Checkpoint:
         family="marian",
         names=names,
         details={"options": options, "decoder": decoder},
-        shortlist=read_table(table, source.pieces, target.pieces) if table else None,
+        shortlist=(read_table(table, source.pieces, target.pieces, stated) if table else None),
     )
     check_tensors(checkpoint)
     return checkpoint

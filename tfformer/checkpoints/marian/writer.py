@@ -1,4 +1,8 @@
-"""Write a run as a model in Marian's own format, which marian-decoder and pymarian load."""
+"""Write a run as a model in Marian's own format.
+
+marian-decoder and pymarian load it with decoder.yml; Firefox's engine loads model.bin, the
+vocabulary and lex.bin.
+"""
 
 import json
 import warnings
@@ -11,6 +15,7 @@ from tfformer.checkpoints.foreign_checkpoint import Vocabulary
 from tfformer.checkpoints.foreign_order import Foreign, as_foreign
 from tfformer.checkpoints.marian import files as marian_files
 from tfformer.checkpoints.marian.reader import BIAS, TABLES, TRANSPOSED, slot_name
+from tfformer.checkpoints.marian.shortlist import write_tables
 from tfformer.checkpoints.vocabulary import read_vocabulary
 from tfformer.checkpoints.weight_names import OUTPUT_BIAS, Slot
 from tfformer.config import Config, ModelConfig
@@ -24,7 +29,7 @@ CHAINS = {"post": POST, "pre": PRE, "marian": PRE}
 
 
 def write(folder: Path, run: Run, model: Transformer) -> None:
-    """Fill an empty folder with model.npz, model.bin, decoder.yml and the vocabularies.
+    """Fill an empty folder with model.npz, model.bin, decoder.yml, vocabularies and the shortlist.
 
     It raises ValueError for layers that Marian does not have. Marian's start vector is zero, as in
     imported runs but not in runs trained here.
@@ -149,10 +154,10 @@ def _options(foreign: Foreign, settings: ModelConfig) -> marian_files.MarianOpti
 
 
 def _write_decoder(folder: Path, foreign: Foreign, config: Config) -> None:
-    """Write decoder.yml and the vocabularies.
+    """Write decoder.yml, the vocabularies and the shortlist.
 
     A vocabulary is written as the SentencePiece model if that has the model's ids, otherwise as
-    YAML.
+    YAML. A vocabulary of both sides is vocab.spm, as in Firefox.
     """
     vocabularies = {"source": foreign.source, "target": foreign.target}
     for name, vocabulary in vocabularies.items():
@@ -161,7 +166,11 @@ def _write_decoder(folder: Path, foreign: Foreign, config: Config) -> None:
         read_vocabulary(folder / f"{name}.spm") == vocabulary.pieces
         for name, vocabulary in vocabularies.items()
     )
-    if have_ids_of_models:
+    if have_ids_of_models and foreign.source.model == foreign.target.model:
+        files = ["vocab.spm", "vocab.spm"]
+        (folder / "source.spm").rename(folder / "vocab.spm")
+        (folder / "target.spm").unlink()
+    elif have_ids_of_models:
         files = ["source.spm", "target.spm"]
     elif foreign.shares_vocabulary:
         files = ["vocab.yml", "vocab.yml"]
@@ -184,6 +193,9 @@ def _write_decoder(folder: Path, foreign: Foreign, config: Config) -> None:
     }
     if not config.model.dialect.extra_length:  # otherwise Marian's default applies
         decoder["max-length-factor"] = config.model.dialect.max_length_factor
+    if foreign.shortlist is not None:
+        sides = (foreign.source.pieces, foreign.target.pieces)
+        decoder["shortlist"] = write_tables(folder, foreign.shortlist, *sides)
     text = yaml.safe_dump(decoder, sort_keys=False)
     (folder / "decoder.yml").write_text(text, encoding="utf-8")
 
