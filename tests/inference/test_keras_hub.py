@@ -13,6 +13,7 @@ import tfformer
 from tfformer.data.encoding import pad
 from tfformer.data.imported_tokenizers import load_tokenizer
 from tfformer.engines import open_engine
+from tfformer.export.saved_model import writer
 from tfformer.inference.beam_search import length_penalty
 from tfformer.inference.graphs import translate_ids
 from tfformer.inference.search import Hypotheses
@@ -134,6 +135,19 @@ def test_the_example_of_the_page_writes_artifacts_that_take_text(tmp_path, monke
         with open_engine(version) as engine:
             assert engine.translate(texts()[:3], beam_size=1) == expected
     assert b"Xla" not in Path("models/t5/1/saved_model.pb").read_bytes()
+
+
+@pytest.mark.parametrize("pair", ["t5"], indirect=True)
+def test_an_export_contains_all_weights_that_share_a_path(pair, tmp_path):
+    lm, translator = pair
+    assert len({weight.path for weight in lm.weights}) < len(lm.weights)
+    writer.write(tmp_path, translator, "float32", with_text=False)
+    rows = translator.encode(texts()[:3]).ids
+    outputs = tf.saved_model.load(str(tmp_path)).signatures["translate_ids"](
+        ids=tf.constant(pad(rows)), lengths=tf.constant([len(ids) for ids in rows])
+    )
+    translations = translator.tokenizers.target.decode(outputs["ids"].numpy())
+    assert translations == translator.translate(texts()[:3], beam_size=1)
 
 
 @pytest.mark.nightly
