@@ -247,6 +247,26 @@ def test_a_number_that_is_not_finite_is_tensorflow_servings():
     body = json.dumps(tf_serving.answer({"inputs": []}, outputs))
     assert body == '{"outputs": [NaN, Infinity, 0.1]}'
 
+def test_an_answer_does_not_wait_for_the_acknowledgement_of_its_headers():
+    """Nagle's algorithm would delay the body by the 40 ms of a delayed acknowledgement."""
+
+    async def scenario():
+        no_delay = asyncio.get_running_loop().create_future()
+
+        def accept(_, writer):
+            accepted = writer.get_extra_info("socket")
+            no_delay.set_result(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        listener = serving._bound("127.0.0.1", 0)
+        async with await asyncio.start_server(accept, sock=listener), asyncio.timeout(30):
+            _, writer = await asyncio.open_connection(*listener.getsockname())
+            assert await no_delay
+            writer.close()
+
+    asyncio.run(scenario())
+
+
 
 def test_nobody_can_connect_before_the_models_are_there():
     with serving._bound("127.0.0.1", 0) as listener:
