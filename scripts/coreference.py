@@ -23,12 +23,7 @@ import numpy as np  # noqa: E402
 
 from tfformer import Translator  # noqa: E402
 from tfformer.data import phrasebook  # noqa: E402
-from tfformer.explain.influence import (  # noqa: E402
-    Decision,
-    Hidden,
-    influences,
-    log_odds,
-)
+from tfformer.explain.influence import Decision, Hidden, influences, log_odds  # noqa: E402
 from tfformer.explain.pictures import draw_influences  # noqa: E402
 
 FAMOUS = {
@@ -114,12 +109,8 @@ def main(run: str) -> None:
         decision = pronoun_decision(sentence, translation)
         draw_influences(influences(translator, decision), picture)
         print(f"{picture}: {translation}")
-    result = {
-        "pronouns_right": float(right),
-        "sentences": len(held_out),
-        "influence": nouns._asdict(),
-    }
-    print(json.dumps(result))
+    result = {"pronouns_right": float(right), "sentences": len(held_out)}
+    print(json.dumps(result | {"influence": nouns._asdict()}))
 
 
 if __name__ == "__main__":

@@ -41,10 +41,7 @@ class KneserNey(KneserNeyInterpolated):
 
 
 def rows_of(generator: Generator, sentences: Sequence[str]) -> list[list[str]]:
-    """Return the pieces of each sentence.
-
-    A full context of start tokens precedes them, and the end token follows.
-    """
+    """Return the pieces of each sentence, after a full context of start tokens, and its end."""
     tokenizer = generator.tokenizer
     context = [START] * (ORDER - 1)
     return [[*context, *tokenizer.pieces(ids), END] for ids in tokenizer.encode(sentences)]
@@ -70,10 +67,7 @@ def n_gram_bits(train: list[list[str]], held_out: list[list[str]]) -> float:
 
 
 def main(run: str) -> None:
-    """Print bits per byte of both models.
-
-    Also print the share of drawn sentences that are grammatical.
-    """
+    """Print bits per byte of both models, and the share of drawn sentences in the grammar."""
     generator = Generator.load(run)
     train = [pair.source for pair in phrasebook.pairs("train")]
     held_out = [pair.source for pair in phrasebook.pairs("test")[:HELD_OUT]]

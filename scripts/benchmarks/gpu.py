@@ -13,6 +13,7 @@ clusters and compiles.
 
 import argparse
 import importlib.util
+import itertools
 import json
 import os
 import subprocess
@@ -79,10 +80,7 @@ def all_work(options: argparse.Namespace) -> dict[str, Work]:
     training, decoding = {}, {}
     for preset in options.presets:
         rows = str(options.rows // 2 if preset == "big" else options.rows)
-        for dtype, way in (
-            *(("mixed_bfloat16", "XLA"), ("mixed_bfloat16", "plain")),
-            *(("float32", "XLA"), ("float32", "plain")),
-        ):
+        for dtype, way in itertools.product(("mixed_bfloat16", "float32"), ("XLA", "plain")):
             arguments = (preset, dtype, way, rows, *sizes)
             name = f"train {preset} {dtype} {way}"
             training[name] = Work("trainers/gpu_tfformer.py", arguments)
@@ -97,14 +95,16 @@ def all_work(options: argparse.Namespace) -> dict[str, Work]:
     for dtype in ("float32", "bfloat16"):
         preset = options.presets[0]
         arguments = (dtype, str(options.vocab_size), *options.batches)
-        decoding[f"decode {dtype}"] = Work("engines/gpu_saved_model.py", (preset, *arguments))
+        decoding[f"decode {dtype}"] = Work(
+            "engines/gpu_exports.py", ("saved_model", preset, *arguments)
+        )
         decoding[f"transformers {dtype}"] = Work(
             "engines/gpu_transformers.py", (shape_of(preset), *arguments), "transformers"
         )
     clustered = (("TF_XLA_FLAGS", "--tf_xla_auto_jit=2"),)
     decoding["decode float32 clustered"] = decoding["decode float32"]._replace(flags=clustered)
-    arguments = (preset, "float16", str(options.vocab_size), *options.batches)
-    decoding["ctranslate2 float16"] = Work("engines/gpu_ctranslate2.py", arguments, "ctranslate2")
+    arguments = ("ctranslate2", preset, "float16", str(options.vocab_size), *options.batches)
+    decoding["ctranslate2 float16"] = Work("engines/gpu_exports.py", arguments, "ctranslate2")
     name, first = next(iter(training.items()))
     profiled = first._replace(arguments=(*first.arguments, "profile"))
     return training | decoding | {f"profile {name.removeprefix('train ')}": profiled}

@@ -23,13 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks._engine_process import SCRIPTS
-from benchmarks._random_models import (
-    END_ID,
-    TOKENS,
-    ids_of,
-    random_sentences,
-    random_translator,
-)
+from benchmarks._random_models import END_ID, TOKENS, ids_of, random_sentences, random_translator
 from benchmarks.decode import THREADS, load_ctranslate2
 
 PEER = "ctranslate2 int8"
@@ -77,7 +71,7 @@ def _cold_start(folder: Path, engine: str, options: argparse.Namespace) -> float
     """Return the median duration of new processes in seconds, after an uncounted first one."""
     seconds = []
     for _ in range(options.rounds + 1):
-        run = _run("start", folder, engine, options.vocab_size, 1, 1)
+        run = _run("speed", folder, engine, options.vocab_size, 1, 0)
         seconds.append(run["wall_seconds"])
     return statistics.median(seconds[1:])
 
@@ -124,22 +118,19 @@ def write(folder: str, preset: str, vocab_size: str) -> dict:
     return {}
 
 
-def start(folder: str, engine: str, vocab_size: str, batch: str, rounds: str) -> dict:
-    """Load an engine and translate one batch."""
-    decode = _load(Path(folder), engine)
-    return {"tokens": decode(random_sentences(int(vocab_size), int(batch), TOKENS))}
-
-
 def speed(folder: str, engine: str, vocab_size: str, batch: str, rounds: str) -> dict:
-    """Translate one batch repeatedly; return tokens per second and memory in MB."""
+    """Translate one batch repeatedly; return tokens per second and memory in MB.
+
+    The first round is not counted, unless it is the only one.
+    """
     decode = _load(Path(folder), engine)
     sentences = random_sentences(int(vocab_size), int(batch), TOKENS)
     durations = []
-    for _ in range(int(rounds) + 1):  # the first round is not counted
+    for _ in range(int(rounds) + 1):
         begin = time.perf_counter()
         assert decode(sentences) == TOKENS * len(sentences)
         durations.append(time.perf_counter() - begin)
-    seconds = statistics.median(durations[1:])
+    seconds = statistics.median(durations[1:] or durations)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
         "tokens_per_second": round(int(batch) * TOKENS / seconds, 1),
@@ -187,8 +178,6 @@ def _litert(file: Path) -> Decode:
     return decode
 
 
-TASKS = {"write": write, "start": start, "speed": speed}
-
 if __name__ == "__main__":
     task, *arguments = sys.argv[1:]
-    print(json.dumps(TASKS[task](*arguments)))
+    print(json.dumps({"write": write, "speed": speed}[task](*arguments)))

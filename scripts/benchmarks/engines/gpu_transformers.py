@@ -1,6 +1,6 @@
-"""Measure the search of transformers' MarianMT, with the arguments of gpu_saved_model.py.
+"""Measure the search of transformers' MarianMT.
 
-Instead of a preset, it gets the shape as JSON.
+Arguments: SHAPE DTYPE VOCABULARY BATCHES; the shape is JSON.
 """
 
 import functools
