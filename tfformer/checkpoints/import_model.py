@@ -1,7 +1,7 @@
 """Import another toolkit's checkpoint as a run directory.
 
 The checkpoint is read and checked before TensorFlow is loaded, so that mistakes are reported
-immediately; then it is written as a run (`tfformer/checkpoints/run_writer.py`).
+immediately; then it is written as a run (`tfformer/checkpoints/imported_run.py`).
 """
 
 import dataclasses
@@ -69,7 +69,7 @@ def import_model(
     """
     choices = Choices(positions, normalize, source_language, target_language, trim)
     with checkpoint_at(path, run_dir, choices, revision) as checkpoint:
-        from tfformer.checkpoints.run_writer import write_run
+        from tfformer.checkpoints.imported_run import write_run
 
         return write_run(checkpoint, Path(run_dir))
 

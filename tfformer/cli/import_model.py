@@ -81,7 +81,7 @@ def import_model(
     )
     with checkpoint_at(model, run_dir, choices, revision) as checkpoint:
         load_tensorflow()
-        from tfformer.checkpoints.run_writer import write_run
+        from tfformer.checkpoints.imported_run import write_run
 
         written = write_run(checkpoint, Path(run_dir))
     print(_summary(checkpoint), file=sys.stderr)

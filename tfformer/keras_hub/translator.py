@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from tfformer.checkpoints.imported_run import NEVER
 from tfformer.checkpoints.provenance import NOT_STATED, write_record
-from tfformer.checkpoints.run_writer import NEVER
 from tfformer.checkpoints.vocabulary import RowOrder
 from tfformer.config import Config, Dialect
 from tfformer.export import FORMATS, check_options
