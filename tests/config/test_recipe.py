@@ -196,6 +196,9 @@ MISTAKES = [  # section, its values, the message
     ("training", {"patience": 0}, "training.patience=0 must be at least 1"),
     ("training", {"max_minutes": "1h"}, "training.max_minutes='1h' must be a number"),
     ("training", {"max_minutes": 0}, "training.max_minutes=0 must be above 0"),
+    ("training", {"simcut": 3}, "training.simcut must be a mapping of keys, not 3"),
+    ("training", {"simcut": {"cutoff": 1}}, "training.simcut.cutoff=1 must be below 1"),
+    ("training", {"simcut": {"p": 0.1}}, "training.simcut.p is not known; the known keys are alp"),
     ("training", {"weight_decay": 0.1}, "needs training.optimizer=adamw or muon"),
     ("training", {"learning_rate": 0.1}, "is the peak of training.schedule=inverse_sqrt"),
     ("training", {"schedule": "linear"}, "training.schedule='linear' needs training.learning_rate"),
@@ -216,6 +219,10 @@ def test_a_wrong_value_is_told_with_its_rule(section, values, message):
         (
             {"model": LANGUAGE_MODEL, "data": {"augment": {"typos": 0.1}}},
             "data.augment.typos=0.1 needs a source; with model.architecture=decoder leave it out",
+        ),
+        (
+            {"model": LANGUAGE_MODEL, "training": {"simcut": {"alpha": 3}}},
+            "training.simcut.alpha=3.0 needs a source; with model.architecture=decoder leave it",
         ),
         (
             {"model": LANGUAGE_MODEL | {"tie_embeddings": "none"}, "tokenizer": TWO_VOCABULARIES},

@@ -230,6 +230,29 @@ def test_the_seed_and_the_step_decide_a_batch(pairs):
     assert as_lists(epoch_of(other_seed)) != as_lists(epoch_of(batches))
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_cuts_spare_starts_and_ends_and_leave_the_batches_as_they_are(pairs, packed):
+    plain = Batches(pairs, 512, seed=4, packed=packed)
+    batches, again = (Batches(pairs, 512, seed=4, packed=packed, cutoff=0.2) for _ in range(2))
+    draws = []
+    for step in range(plain.steps_per_epoch + 3):
+        inputs, labels, weights = batches.batch(step)
+        kept = {side: inputs.pop(f"{side}_kept") for side in ("source", "target")}
+        for found, expected in zip((inputs, labels, weights), plain.batch(step), strict=True):
+            np.testing.assert_equal(found, expected)
+        for side, values in kept.items():
+            np.testing.assert_array_equal(again.batch(step)[0][f"{side}_kept"], values)
+            always = (inputs[side] == START_ID) | (inputs[side] == END_ID)
+            assert always.any()
+            assert values[always].all()
+            draws.append(values[~always])
+    assert all(len(one) != len(two) or (one != two).any() for one, two in itertools.pairwise(draws))
+    drawn = np.concatenate(draws)
+    assert set(drawn) == {0, 1}
+    spread = np.sqrt(0.2 * 0.8 / len(drawn))
+    assert drawn.mean() == pytest.approx(0.8, abs=5 * spread)
+
+
 def companies(epoch):
     """Return the set of rows in each batch."""
     return {frozenset(map(str, rows)) for rows in as_lists(epoch)}

@@ -12,6 +12,7 @@ from support.numpy_layers import randomized, smoothed_cross_entropy
 import tfformer
 from tfformer.inference.beam_search import beam_search
 from tfformer.inference.search import is_used
+from tfformer.model.losses import divergence
 from tfformer.model.masks import look_ahead_mask
 from tfformer.model.transformer import Transformer
 from tfformer.special_ids import START_ID
@@ -122,6 +123,45 @@ def test_each_embedding_learns_from_every_end_it_serves(tie):
     assert output == everything
     assert source == (everything if tie == "all" else seen)
     assert target == (set(TARGET.ravel()) if tie == "none" else everything)
+
+
+# SimCut
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"decoder_kind": "ssru"}, {"dtype": "mixed_bfloat16"}, {"norm": "pre"}]
+)
+def test_simcut_computes_the_rows_and_the_rows_with_vectors_of_0_at_the_cuts(changes):
+    """The id 12 of a model without ties gets a vector of 0; it replaces the ids that are cut."""
+    model = small("none", **changes)
+    for embedding in (model.source_embedding, model.target_embedding):
+        embedding.embeddings.assign(np.array(embedding.embeddings) * (np.arange(13) != 12)[:, None])
+    inputs = {"source": SOURCE, "target": np.where(TARGET == 12, 1, TARGET)}
+    dice = np.random.default_rng(5)
+    kept = {f"{side}_kept": dice.integers(0, 2, ids.shape) for side, ids in inputs.items()}
+    cut = {
+        side: np.where((ids != 0) & (kept[f"{side}_kept"] == 0), 12, ids)
+        for side, ids in inputs.items()
+    }
+    assert all((cut[side] != inputs[side]).any() for side in cut)
+    logits = model(inputs | kept, training=True)
+    assert logits.shape == (2, 3, 6, 13)
+    tolerance = 0.05 if "dtype" in changes else 1e-5
+    real = inputs["target"] != 0
+    for found, ids in zip(logits, (inputs, cut), strict=True):
+        np.testing.assert_allclose(
+            tf.cast(found, tf.float32)[real],
+            tf.cast(model(ids), tf.float32)[real],
+            atol=tolerance,
+        )
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_without_cuts_and_dropout_both_passes_agree(dropout):
+    kept = {"source_kept": np.ones_like(SOURCE), "target_kept": np.ones_like(TARGET)}
+    first, second = small(dropout=dropout)(INPUTS | kept, training=True)
+    nats = divergence(first, second).numpy()[TARGET != 0]
+    assert (np.abs(nats) < 1e-6).all() if dropout == 0 else (nats > 1e-3).all()
 
 
 # What may influence what

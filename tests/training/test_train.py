@@ -13,7 +13,7 @@ import pytest
 import sacrebleu
 import tensorflow as tf
 from support.number_corpus import write_number_corpus
-from support.numpy_layers import smoothed_cross_entropy
+from support.numpy_layers import log_softmax, smoothed_cross_entropy
 
 from tfformer.config import AugmentConfig, Config
 from tfformer.data import text_cache
@@ -338,6 +338,59 @@ def test_a_run_compiled_by_xla_or_in_shards_has_the_losses_of_a_plain_one(
     assert set(cut) == shards
     np.testing.assert_allclose(losses(tmp_path / "run"), losses(plain), rtol=1e-4)
     assert losses(plain)[-1] < losses(plain)[0]
+
+
+def with_simcut(corpus: Path, **training_values) -> Config:
+    values = {"simcut": {"alpha": 3.0, "cutoff": 0.3}, "schedule": "inverse_sqrt"}
+    return one_batch_an_epoch(corpus, **values | training_values)
+
+
+def test_the_first_loss_of_simcut_is_that_of_numpy(corpus, tmp_path):
+    """Without dropout, and with the initial weights."""
+    config = with_simcut(corpus)
+    model = model_before_the_first_step(config, tmp_path / "run")
+    batch = TrainingData.read(config, Start(), silent).train.batch(0)
+    inputs, labels, weights = batch
+    original, cut = (np.array(logits, np.float64) for logits in model(inputs))
+    alone = model({side: inputs[side] for side in ("source", "target")})
+    np.testing.assert_allclose(original, alone, atol=1e-5)
+    log_p, log_q = log_softmax(original), log_softmax(cut)
+    nats = smoothed_cross_entropy(original, labels, 0.1)
+    nats = nats + 3 * (np.exp(log_p) * (log_p - log_q)).sum(-1)
+    expected = (nats * weights).sum() / weights.sum()
+    assert model.train_on_batch(*batch) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.fixture(scope="module")
+def simcut(corpus, tmp_path_factory) -> Path:
+    """A run of four steps with SimCut."""
+    run = tmp_path_factory.mktemp("simcut") / "run"
+    train(with_simcut(corpus), run, report=silent)
+    return run
+
+
+@pytest.mark.nightly
+def test_a_run_with_simcut_resumes_to_the_bit(corpus, simcut, tmp_path):
+    for epochs in (1, 4):
+        config = with_simcut(corpus, epochs=epochs)
+        train(config, tmp_path / "run", resume=epochs > 1, report=silent)
+    assert losses(tmp_path / "run") == losses(simcut)
+    with np.load(simcut / "resume.npz") as expected, np.load(tmp_path / "run/resume.npz") as found:
+        for name in set(expected.files) - {"history"}:
+            np.testing.assert_array_equal(found[name], expected[name])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("settings", "rtol"),
+    [({"jit_compile": True}, 0.02), ({"shards": 3}, 1e-4), ({"dtype": "mixed_bfloat16"}, 0.02)],
+)
+def test_simcut_has_the_same_losses_with_xla_in_shards_and_in_half_precision(
+    corpus, simcut, tmp_path, settings, rtol
+):
+    """With XLA, rows are packed, so other tokens are cut."""
+    train(with_simcut(corpus, **settings), tmp_path / "run", report=silent)
+    np.testing.assert_allclose(losses(tmp_path / "run"), losses(simcut), rtol=rtol)
 
 
 def test_a_run_directory_holds_what_its_contract_says(trained):

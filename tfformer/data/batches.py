@@ -20,13 +20,14 @@ from tfformer.data.mixture import rows_by_shares
 from tfformer.data.packing import count_bins, fill, pack
 from tfformer.data.sources import SentencePair
 from tfformer.data.tokenizers import Tokenizer
-from tfformer.special_ids import PAD_ID, START_ID
+from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
 FIRST_DRAWS = 4  # draws of a mixture; steps_per_epoch is the most batches that any of them needs
 MOST_DRAWS = 20  # maximum draws per epoch; usually the first or second draw fits
+CUTS = 1  # distinguishes the random numbers of a step's cuts from those of an epoch's order
 MULTIPLE = 8  # the width of packed batches is rounded up to a multiple: faster on GPUs
 Batch = tuple[dict[str, np.ndarray] | np.ndarray, np.ndarray, np.ndarray]  # inputs, labels, weights
 
@@ -223,6 +224,7 @@ class Batches:
         packed: Put several rows, one after the other, into each row of a batch (`packing`). All
             batches then have one shape, for which XLA compiles one program, and rows of any length
             share a batch.
+        cutoff: The share of the tokens that SimCut cuts; None without SimCut.
 
     Attributes:
         steps_per_epoch: Batches in an epoch.
@@ -235,8 +237,10 @@ class Batches:
         seed: int = 0,
         shares: Sequence[float] | np.ndarray | None = None,
         packed: bool = False,
+        cutoff: float | None = None,
     ) -> None:
         self.text = text
+        self.cutoff = cutoff
         self.shares = shares
         self.batch_tokens = batch_tokens
         self.seed = seed
@@ -285,7 +289,8 @@ class Batches:
             T) float32. Labels end in END_ID; `target` is the labels shifted right by one position,
             beginning with START_ID; weights are 1 at tokens and 0 at padding. For text with one
             side the inputs are the array `target` alone. Packed rows have "source_segments" and
-            "target_segments" too: 1, 2, ... at the tokens of each row, 0 at padding.
+            "target_segments" too: 1, 2, ... at the tokens of each row, 0 at padding. With a cutoff
+            there are "source_kept" and "target_kept", see `_kept`.
         """
         epoch, number = divmod(step, self.steps_per_epoch)
         order, plan, bounds = self._epoch(epoch)
@@ -306,16 +311,32 @@ class Batches:
             previous = np.where(is_first, START_ID, np.pad(labels[:, :-1], before))
         is_real = labels != PAD_ID
         ids = [*sources, np.where(is_real, previous, PAD_ID)]
-        inputs = dict(zip(self._input_names(), [*ids, *segments], strict=True))
+        arrays = [*ids, *segments, *self._kept(ids, step)]
+        inputs = dict(zip(self._input_names(), arrays, strict=True))
         if len(inputs) == 1:
             inputs = inputs["target"]
         return inputs, labels, is_real.astype(np.float32)
 
     def _input_names(self) -> list[str]:
-        names = ["source", "target"][-len(self.text.sides) :]
+        sides = ["source", "target"][-len(self.text.sides) :]
+        names = list(sides)
         if self._bins:
-            names += [f"{name}_segments" for name in names]
+            names += [f"{side}_segments" for side in sides]
+        if self.cutoff is not None:
+            names += [f"{side}_kept" for side in sides]
         return names
+
+    def _kept(self, ids: list[np.ndarray], step: int) -> list[np.ndarray]:
+        """With a cutoff, draw 0 with this probability, otherwise 1, for the ids (B, S) and (B, T).
+
+        The start token and the end token are always kept, as in the authors' program.
+        """
+        if self.cutoff is None:
+            return []
+        random = np.random.default_rng([self.seed, step, CUTS])
+        always = (START_ID, END_ID)
+        kept = [np.isin(side, always) | (random.random(side.shape) >= self.cutoff) for side in ids]
+        return [side.astype(np.int32) for side in kept]
 
     def dataset(self, first_step: int = 0) -> tf.data.Dataset:
         """Make an endless dataset of `batch(first_step)`, `batch(first_step + 1)`, ..."""

@@ -238,7 +238,7 @@ class Transformer(TokenModel):
             training: Whether to apply dropout.
 
         Returns:
-            Logits (B, T, V).
+            Logits (B, T, V); for SimCut (2, B, T, V), see `hidden`.
 
         Raises:
             ValueError: Source or target is missing.
@@ -251,33 +251,50 @@ class Transformer(TokenModel):
         Args:
             inputs: {"source": ids (B, S), "target": ids (B, T)}. Packed rows, which contain several
                 sentences, also have "source_segments" (B, S) and "target_segments" (B, T), see
-                `segment_mask`.
+                `segment_mask`. For SimCut, "source_kept" (B, S) and "target_kept" (B, T) are 0 at
+                the tokens to cut and 1 at all others.
             training: Whether to apply dropout.
 
         Returns:
-            Vectors (B, T, D).
+            Vectors (B, T, D). For SimCut (2, B, T, D): first those of the rows, then those of the
+            rows whose embeddings are 0 at the tokens to cut.
         """
-        if "source_segments" in inputs:
-            return self._packed_hidden(inputs, training)
-        memory, memory_mask = self.encode(inputs["source"], training=training)
-        return self._decode_hidden(inputs["target"], memory, memory_mask, training)
+        source = self.source_embedding(inputs["source"], training=training)  # (B, S, D)
+        target = self.target_embedding(inputs["target"], training=training)  # (B, T, D)
+        if "source_kept" not in inputs:
+            return self._hidden(source, target, inputs, training)
+        source = _followed_by_cut(source, inputs["source_kept"])  # (2 * B, S, D)
+        target = _followed_by_cut(target, inputs["target_kept"])
+        twice = {name: tf.concat([ids, ids], axis=0) for name, ids in inputs.items()}
+        hidden = self._hidden(source, target, twice, training)  # (2 * B, T, D)
+        return tf.reshape(hidden, [2, -1, tf.shape(hidden)[1], self.d_model])
 
-    def _packed_hidden(self, inputs: dict[str, tf.Tensor], training: bool | None) -> tf.Tensor:
-        """Compute the hidden states (B, T, D) of packed rows."""
-        source, target = inputs["source_segments"], inputs["target_segments"]
+    def _hidden(
+        self,
+        source: tf.Tensor,
+        target: tf.Tensor,
+        inputs: dict[str, tf.Tensor],
+        training: bool | None,
+    ) -> tf.Tensor:
+        """Compute the hidden states (B, T, D) of embedded sources and targets."""
+        if "source_segments" not in inputs:
+            mask = padding_mask(inputs["source"])
+            memory = self.encoder(source, mask, training=training)  # (B, S, D)
+            return self.decoder(target, memory, memory_mask=mask, training=training)
+        source_segments, target_segments = inputs["source_segments"], inputs["target_segments"]
         memory = self.encoder(
-            self.source_embedding(inputs["source"], training=training),
-            segment_mask(source, source),
+            source,
+            segment_mask(source_segments, source_segments),
             training=training,
-            segment_positions=positions_in_segments(source),
-        )  # (B, S, D)
+            segment_positions=positions_in_segments(source_segments),
+        )
         return self.decoder(
-            self.target_embedding(inputs["target"], training=training),
+            target,
             memory,
-            segment_mask(target, target),
-            segment_mask(target, source),
+            segment_mask(target_segments, target_segments),
+            segment_mask(target_segments, source_segments),
             training=training,
-            segment_positions=positions_in_segments(target),
+            segment_positions=positions_in_segments(target_segments),
         )
 
     def encode(
@@ -314,18 +331,9 @@ class Transformer(TokenModel):
         Returns:
             Logits (B, T, V).
         """
-        return self.logits(self._decode_hidden(target, memory, memory_mask, training))
-
-    def _decode_hidden(
-        self,
-        target: tf.Tensor,
-        memory: tf.Tensor,
-        memory_mask: tf.Tensor,
-        training: bool | None,
-    ) -> tf.Tensor:
-        """Decode a target (B, T) to hidden states (B, T, D)."""
         embeddings = self.target_embedding(target, training=training)  # (B, T, D)
-        return self.decoder(embeddings, memory, memory_mask=memory_mask, training=training)
+        hidden = self.decoder(embeddings, memory, memory_mask=memory_mask, training=training)
+        return self.logits(hidden)
 
     def encode_and_project(self, source: tf.Tensor) -> ProjectedMemory:
         """Encode source ids (B, S) and project the memory to keys and values for all steps."""
@@ -394,6 +402,12 @@ class Transformer(TokenModel):
         """Return the inputs for Keras' `export`: int32 ids of source and target, of any shape."""
         sides = ("source", "target")
         return [{side: keras.InputSpec(dtype="int32", shape=(None, None)) for side in sides}]
+
+
+def _followed_by_cut(vectors: tf.Tensor, kept: tf.Tensor) -> tf.Tensor:
+    """Append the vectors (B, T, D), multiplied by 0 at the tokens to cut: (2 * B, T, D)."""
+    factors = tf.cast(kept[..., tf.newaxis], vectors.dtype)
+    return tf.concat([vectors, vectors * factors], axis=0)
 
 
 def _source_and_target(

@@ -12,10 +12,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfformer.config import Config
+from tfformer.config import Config, TrainingConfig
 from tfformer.data.case_variants import case_families
 from tfformer.inference.evaluation import check_bleu
-from tfformer.model.losses import SmoothedCrossEntropy
+from tfformer.model.losses import SimCutCrossEntropy, SmoothedCrossEntropy
 from tfformer.run_directory import (
     Model,
     Run,
@@ -154,7 +154,7 @@ def _compiled_model(config: Config, data: TrainingData, workers: Workers) -> Mod
     optimizer = new_optimizer(config, _epoch_steps(config, data))
     model.compile(
         optimizer=optimizer,
-        loss=SmoothedCrossEntropy(settings.label_smoothing),
+        loss=_loss(settings),
         jit_compile=settings.jit_compile if settings.strategy == "one_device" else False,
     )
     model.compiles_shards = settings.jit_compile is True and not model.jit_compile
@@ -165,6 +165,12 @@ def _compiled_model(config: Config, data: TrainingData, workers: Workers) -> Mod
     if config.tokenizer.case_variants:
         _share_rows(model, optimizer, data)
     return model
+
+
+def _loss(settings: TrainingConfig) -> SmoothedCrossEntropy:
+    if settings.simcut.alpha:
+        return SimCutCrossEntropy(settings.simcut.alpha, settings.label_smoothing)
+    return SmoothedCrossEntropy(settings.label_smoothing)
 
 
 def _share_rows(model: Model, optimizer: CaseSharing, data: TrainingData) -> None:

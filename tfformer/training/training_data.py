@@ -123,6 +123,7 @@ def _batches(config: Config, role: str, tokenizers: Tokenizers, report: Report) 
     text = encoded_text(config, role, tokenizers)
     shares = _shares(config, text) if role == "train" else None
     settings = config.training
+    cuts = role == "train" and settings.simcut.alpha > 0
     assert config.data.batch_tokens is not None  # set by `devices.settled`
     batches = Batches(
         text,
@@ -130,6 +131,7 @@ def _batches(config: Config, role: str, tokenizers: Tokenizers, report: Report) 
         settings.seed,
         shares,
         packed=settings.jit_compile is True,
+        cutoff=settings.simcut.cutoff if cuts else None,
     )
     report(f"{role}: {text.report()}; {batches.report()}")
     if shares is not None:
