@@ -15,6 +15,8 @@ import pytest
 from tfformer.cli.terminal import Progress, output_file, typed_lines
 from tfformer.runtime.devices import device_line
 
+HINT = "Enter a number. To finish, press Ctrl-D or enter an empty line.\n"
+
 
 class Terminal(io.StringIO):
     """A text stream that claims to be a terminal."""
@@ -25,17 +27,17 @@ class Terminal(io.StringIO):
 
 def typed(text: str, monkeypatch) -> list[str]:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-    return list(typed_lines())
+    return list(typed_lines("Enter a number."))
 
 
 def test_typing_ends_with_an_empty_line(monkeypatch, capsys):
     assert typed("one\ntwo\n  \nthree\n", monkeypatch) == ["one", "two"]
-    assert capsys.readouterr() == ("", "> > > ")
+    assert capsys.readouterr() == ("", f"{HINT}> > > ")
 
 
 def test_typing_ends_with_the_end_of_the_input(monkeypatch, capsys):
     assert typed("one\ntwo", monkeypatch) == ["one", "two"]
-    assert capsys.readouterr() == ("", "> > > \n")
+    assert capsys.readouterr() == ("", f"{HINT}> > > \n")
 
 
 def test_progress_counts_lines(monkeypatch):

@@ -247,6 +247,7 @@ def test_a_number_that_is_not_finite_is_tensorflow_servings():
     body = json.dumps(tf_serving.answer({"inputs": []}, outputs))
     assert body == '{"outputs": [NaN, Infinity, 0.1]}'
 
+
 def test_an_answer_does_not_wait_for_the_acknowledgement_of_its_headers():
     """Nagle's algorithm would delay the body by the 40 ms of a delayed acknowledgement."""
 
@@ -265,7 +266,6 @@ def test_an_answer_does_not_wait_for_the_acknowledgement_of_its_headers():
             writer.close()
 
     asyncio.run(scenario())
-
 
 
 def test_nobody_can_connect_before_the_models_are_there():

@@ -10,7 +10,6 @@ import time
 from typing import Any
 
 import click
-from packaging.requirements import Requirement
 
 from tfformer import __version__
 from tfformer.cli.options import examples
@@ -125,6 +124,8 @@ def _extras() -> dict[str, list[str]]:
 
 def _missing(package: str, extra: str) -> list[str]:
     """Return the packages that an extra of a package needs and that are not installed."""
+    from packaging.requirements import Requirement
+
     missing = []
     for requirement in map(Requirement, importlib.metadata.requires(package) or []):
         marker = requirement.marker

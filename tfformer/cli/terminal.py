@@ -69,10 +69,11 @@ def input_document(path: str | None, format: str) -> tuple[Iterator[str], str]:
         ) from None
 
 
-def typed_lines() -> Iterator[str]:
-    """Yield the lines that a user types at a prompt. An empty line or Ctrl-D ends the input."""
+def typed_lines(wanted: str) -> Iterator[str]:
+    """Ask for input, and yield the lines that a user types until an empty line or Ctrl-D."""
     from tfformer.data.sources import lines
 
+    print(f"{wanted} To finish, press Ctrl-D or enter an empty line.", file=sys.stderr)
     typed = lines(sys.stdin.buffer, "standard input")
     while True:
         print(PROMPT, end="", file=sys.stderr, flush=True)

@@ -183,11 +183,7 @@ def _translate_lines(options: Options, is_typed: bool) -> None:
         Progress(output) as progress,
     ):
         if is_typed:
-            print(
-                "Enter one sentence per line. To finish, press Ctrl-D or enter an empty line.",
-                file=sys.stderr,
-            )
-            for line in typed_lines():
+            for line in typed_lines("Enter one sentence per line."):
                 for lines in _translated_lines(engine, options, [line], progress.advance):
                     output.writelines(lines)
                 output.flush()
@@ -239,11 +235,7 @@ def _translate_text(options: Options, format: str, is_typed: bool) -> None:
         Progress(output) as progress,
     ):
         if is_typed:
-            print(
-                "Enter one line of text at a time. To finish, press Ctrl-D or enter an empty line.",
-                file=sys.stderr,
-            )
-            for line in typed_lines():
+            for line in typed_lines("Enter one line of text at a time."):
                 print(texts.translate(line, format), file=output, flush=True)
         else:
             chunks, encoding = input_document(options.input, format)

@@ -26,10 +26,6 @@ def read_recipe(
     Raises:
         OSError: The file cannot be read.
         ValueError: The file or an override is not a valid recipe.
-
-    Example:
-        >>> read_recipe(find_recipe("phrasebook"), ["training.epochs=2"]).training.epochs
-        2
     """
     values = parse_yaml(read_text(Path(path)), str(path)) or {} if path else {}
     if not isinstance(values, dict):

@@ -58,15 +58,6 @@ def case_families(pieces: Sequence[str], counts: Sequence[int] | np.ndarray) -> 
         The family and case of each piece. Pieces of one family have different cases: if two differ
         in more than case, such as "Maße" and "Masse", the second starts another family. The usual
         form of a family is its most frequent form, or the first of equally frequent forms.
-
-    Example:
-        >>> special = ["<pad>", "<unk>", "<s>", "</s>"]
-        >>> counts = [0, 0, 0, 0, 1, 9, 0, 7]
-        >>> found = case_families([*special, "▁hund", "▁Hund", "▁HUND", "."], counts)
-        >>> found.family.tolist()
-        [0, 1, 2, 3, 4, 4, 4, 5]
-        >>> [LOWER + FORMS, INITIAL, CAPITALS + FORMS, LOWER] == found.case[4:].tolist()
-        True
     """
     forms = [LOWER if number <= END_ID else _form(piece) for number, piece in enumerate(pieces)]
     numbers: dict[object, int] = {}

@@ -29,11 +29,6 @@ def scores(
 
     Returns corpus BLEU (cased; Post 2018) as "bleu" and chrF2 (Popović 2015) as "chrf", each 0 to
     100, and sacreBLEU's "signature" of the BLEU score. `tokenize` is described at `bleu_tokenizer`.
-
-    Example:
-        >>> found = scores(["我喜欢茶。"], ["我喜欢茶。"], tokenize="zh")
-        >>> round(found["bleu"], 2), found["signature"].split("|")[3]
-        (100.0, 'tok:zh')
     """
     import sacrebleu
 
@@ -62,12 +57,6 @@ def bleu_tokenizer(config: Config) -> str:
     With `training.bleu_tokenizer: auto` the last of `data.languages` decides. The default is 13a,
     for languages with spaces between words and if no languages are named. Japanese and Korean are
     scored by characters if the library of their tokenizer is not installed.
-
-    Example:
-        >>> bleu_tokenizer(Config.from_dict({"data": {"languages": ["en", "zh-Hans"]}}))
-        'zh'
-        >>> bleu_tokenizer(Config())
-        '13a'
     """
     if config.training.bleu_tokenizer != "auto":
         return config.training.bleu_tokenizer

@@ -18,7 +18,6 @@ from tfformer.data.batches import like_length_batches
 from tfformer.data.encoding import (
     EncodedSentences,
     Sentences,
-    encode_truncated,
     in_batches,
     pad,
     warn_of_truncation,
@@ -112,20 +111,6 @@ class Generator(TextModel):
         drawn = self.sample([""] * SAMPLES, seed=1)
         figures = {"val_bits_per_byte": self.bits_per_byte(sentences)}
         return Measured(figures, [continuation.text for continuation in drawn])
-
-    def encode(self, sentences: Sentences) -> EncodedSentences:
-        """Encode texts, truncated to the model's length.
-
-        Args:
-            sentences: B texts; encoded sentences are returned unchanged.
-
-        Returns:
-            Ids without start and end, and which texts were truncated.
-
-        Raises:
-            ValueError: A sentence is not Unicode text.
-        """
-        return encode_truncated(self.tokenizer, sentences, self.max_length - 1)
 
     def log_prob(self, sentences: Sentences, batch_size: int = 64) -> list[float]:
         """Compute the log-probability of each sentence, including the end token.

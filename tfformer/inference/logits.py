@@ -47,11 +47,6 @@ def top_k(logits: tf.Tensor, k: int) -> tuple[tf.Tensor, tf.Tensor]:
 
     The k largest logits are in the k blocks with the largest maxima; only these blocks are
     searched, in vocabulary order, so that equal logits keep that order.
-
-    Example:
-        >>> values, ids = top_k(tf.constant([[0.0, 2.0, 1.0, 2.0]]), k=3)
-        >>> values.numpy().tolist(), ids.numpy().tolist()
-        ([[2.0, 2.0, 1.0]], [[1, 3, 2]])
     """
     size = logits.shape[-1]
     if size is None or size // BLOCK <= k:
@@ -76,10 +71,6 @@ def argmax(logits: tf.Tensor) -> tf.Tensor:
     Only the first block with the largest maximum is searched; among equal logits, the first wins.
     If the last block is not full, its window also covers the end of the previous block, whose
     logits are smaller.
-
-    Example:
-        >>> argmax(tf.constant([[0.0, 2.0, 1.0, 2.0]])).numpy().tolist()
-        [1]
     """
     size = logits.shape[-1]
     if size is None or size < LARGE:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import tensorflow as tf
 
 from tfformer.config import Architecture, Config
+from tfformer.data.encoding import EncodedSentences, Sentences, encode_truncated
 from tfformer.data.sources import Row
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.inference.shortlist import Shortlist
@@ -87,6 +88,20 @@ class TextModel(ABC):
             ids = tf.TensorSpec((None, None), tf.int32)
             self._graphs[key] = traced(called, input_signature=[ids, *inputs])
         return self._graphs[key]
+
+    def encode(self, sentences: Sentences) -> EncodedSentences:
+        """Encode texts, sources in a translator, truncated to the model's length.
+
+        Args:
+            sentences: B texts; encoded sentences are returned unchanged.
+
+        Returns:
+            Ids without start and end tokens, and which texts were truncated.
+
+        Raises:
+            ValueError: A sentence is not Unicode text.
+        """
+        return encode_truncated(self.tokenizers.source, sentences, self.max_length - 1)
 
     def search_settings(self) -> dict[str, Any]:
         """Return the section `decoding` of the model's recipe; empty for a language model."""

@@ -208,20 +208,6 @@ class Translator(TextModel):
         """
         return cls.of(Run.open(run).with_languages(source_language, target_language))
 
-    def encode(self, sentences: Sentences) -> EncodedSentences:
-        """Encode sources, truncated to the model's length.
-
-        Args:
-            sentences: B texts; encoded sentences are returned unchanged.
-
-        Returns:
-            Ids without the end token, and which sentences were truncated.
-
-        Raises:
-            ValueError: A sentence is not Unicode text.
-        """
-        return encode_truncated(self.tokenizers.source, sentences, self.max_length - 1)
-
     def encode_targets(self, sentences: Sentences) -> EncodedSentences:
         """Encode translations as `encode` encodes sources."""
         return encode_truncated(self.tokenizers.target, sentences, self.max_length - 1)

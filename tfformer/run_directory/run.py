@@ -82,12 +82,6 @@ class Run:
     """An opened run directory; its recipe is read once.
 
     Every file is replaced atomically, and the folder is then pushed.
-
-    Example:
-        >>> Run.open("no/such/folder")  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-            ...
-        FileNotFoundError: no/such/folder is not a run directory: it has no config.json; ...
     """
 
     folder: Folder

@@ -36,14 +36,6 @@ def whole_file(path: Path) -> Iterator[Path]:
     The replacement is atomic: after an error, `path` is unchanged; after a kill, it has its old or
     its new content. The next write into the folder removes temporary files that killed processes of
     this machine have left there. A link named `path` is replaced, not followed.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with whole_file(Path(folder, "a.txt")) as temporary:
-        ...         _ = temporary.write_text("whole")
-        ...     Path(folder, "a.txt").read_text()
-        'whole'
     """
     if not path.parent.is_dir():
         raise FileNotFoundError(

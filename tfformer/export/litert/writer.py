@@ -53,12 +53,7 @@ def write(path: Path, translator: TextModel, quantize: str, static: bool) -> Non
 
 
 def widths(max_length: int) -> list[int]:
-    """Return the source lengths of a static file's signatures: 16, 32, 64, ..., `max_length`.
-
-    Example:
-        >>> widths(40)
-        [16, 32, 40]
-    """
+    """Return the source lengths of a static file's signatures: 16, 32, 64, ..., `max_length`."""
     doubled = [FIRST_WIDTH]
     while 2 * doubled[-1] < max_length:
         doubled.append(2 * doubled[-1])
