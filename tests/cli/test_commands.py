@@ -5,11 +5,13 @@ import html
 import io
 import json
 import math
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sacrebleu
 import tensorflow as tf
@@ -126,6 +128,28 @@ def test_n_best_with_scores_prints_the_translators_own(
     assert main(["translate", str(tiny_run), "--input", str(source), *arguments]) == 0
     expected = translator.n_best([sentences[0]], beam_size=3, length_penalty=0.0)[0][:3]
     assert capsys.readouterr().out.splitlines() == [f"{t.score:.4f}\t{t.text}" for t in expected]
+
+
+def test_rerank_prints_the_translation_most_like_the_others_and_the_time(
+    tiny_run, translator, sentences, tmp_path, capsys
+):
+    source = tmp_path / "in.en"
+    source.write_text("".join(f"{sentence}\n" for sentence in sentences), encoding="utf-8")
+    arguments = ["--input", str(source), "--beam-size", "4", "--rerank", "chrf"]
+    assert main(["translate", str(tiny_run), *arguments]) == 0
+    captured = capsys.readouterr()
+    metric, expected = sacrebleu.CHRF(), []
+    for beam in translator.n_best(sentences, beam_size=4):
+        texts = [translation.text for translation in beam]
+        means = [
+            round(np.mean([metric.sentence_score(text, [other]).score for other in texts]), 9)
+            for text in texts
+        ]
+        expected.append(texts[means.index(max(means))])
+    assert captured.out.splitlines() == expected
+    assert expected != translator.translate(sentences, beam_size=4)
+    count = len(sentences)
+    assert re.search(rf"^reranked {count} sentences in \d+\.\d\d s$", captured.err, re.M)
 
 
 def test_sentences_that_are_too_long_are_cut_and_counted_once_for_the_file(
@@ -274,6 +298,8 @@ def test_translate_refuses_broken_text_and_writes_nothing(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--rerank", "chrf", "--beam-size", "1"], "the beam size is 1; set --beam-size 8"),
+        (["--rerank", "chrf", "--keep", __file__], "--rerank needs one sentence per line; set"),
         (["--format", "html", "--scores"], "--scores needs one sentence per line; set"),
         (["--format", "lines", "--keep", __file__], "--keep needs a whole text; set --format text"),
     ],

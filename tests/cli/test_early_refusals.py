@@ -40,7 +40,7 @@ FOLDER = "Invalid value for '--output': text is a file, not a folder; choose ano
 RUN_FOLDER = "Invalid value for '--run-dir': text is a file, not a folder; choose another folder"
 TEXT = "there is no such file; correct the path or fetch the data first"
 
-STUDENT = "--text text --recipe phrasebook --run-dir new"
+STUDENT = "--input text --recipe phrasebook --run-dir new"
 
 MISTAKES = [
     ("translate nowhere", RUN),
@@ -57,6 +57,7 @@ MISTAKES = [
     ("translate run --output nowhere/out", "the folder nowhere does not exist; create it first"),
     ("translate run --beam-size 0", "0 is not in the range x>=1; see tfformer translate --help"),
     ("translate run --n-best 0", "'--n-best': 0 is not in the range x>=1"),
+    ("translate run --rerank bleu", "'--rerank': 'bleu' is not 'chrf'"),
     ("translate run --format pdf", "'--format': 'pdf' is not one of 'lines', "),
     ("translate run --beam-size four", "'--beam-size': 'four' is not a valid integer range"),
     ("translate run --beam", "No such option '--beam'. Did you mean '--beam-size'?"),
@@ -127,11 +128,14 @@ MISTAKES = [
     (f"distill cat {STUDENT} --beam-size 2", "--beam-size needs a model or a server, and cat"),
     (f"distill false {STUDENT}", "false answers 1 lines with 0; a teacher gives one line for each"),
     (f"distill generator {STUDENT}", "is an export of a language model, which does not translate"),
-    ("distill cat --text no* --recipe phrasebook --run-dir new", "no*: no file matches"),
-    ("distill cat --text text --recipe phrasebook-lm --run-dir new", "is a language model"),
-    ("distill cat --text text --recipe student-tiny --run-dir new", "the recipe has no data.valid"),
+    ("distill cat --input no* --recipe phrasebook --run-dir new", "no*: no file matches"),
+    ("distill cat --input text --recipe phrasebook-lm --run-dir new", "is a language model"),
     (
-        "distill cat --text text --recipe phrasebook --run-dir run",
+        "distill cat --input text --recipe student-tiny --run-dir new",
+        "the recipe has no data.valid",
+    ),
+    (
+        "distill cat --input text --recipe phrasebook --run-dir run",
         "contains a run without pairs; choose",
     ),
     (f"distill cat {STUDENT} --workers 2", "--workers 2 is more than the 1 file of the text"),
@@ -140,7 +144,8 @@ MISTAKES = [
         "http://localhost:9 needs two languages; set data.languages",
     ),
     (
-        "distill cat --text text --recipe student-tiny --run-dir new --set model.decoder=attention",
+        "distill cat --input text --recipe student-tiny --run-dir new "
+        "--set model.decoder=attention",
         "model.decoder='attention' contradicts model.preset='student-tiny', whose decoder is ssru",
     ),
     ("corpus phrasebook --output text", FOLDER),

@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -41,9 +42,10 @@ if TYPE_CHECKING:
     from tfformer.corpora.parts import Counts, Part
     from tfformer.corpora.teachers import Teacher
     from tfformer.engines import Engine
+    from tfformer.inference import Translation
     from tfformer.text import TextTranslator
 
-LINES_ONLY = ("n_best", "scores", "alignments")  # options
+LINES_ONLY = ("n_best", "scores", "alignments", "rerank")  # options
 
 Advance = Callable[[int], None]  # called with the number of lines done since the last call
 
@@ -63,6 +65,7 @@ class Options(NamedTuple):
     n_best: int
     scores: bool
     alignments: bool
+    rerank: str | None
     languages: tuple[str | None, str | None]
 
 
@@ -117,6 +120,12 @@ class Options(NamedTuple):
 @click.option("--scores", is_flag=True, help="Print score, tab, translation.")
 @click.option(
     "--alignments", is_flag=True, help="Append a tab and the word alignment, such as 0-0 1-2."
+)
+@click.option(
+    "--rerank",
+    type=click.Choice(["chrf"]),
+    help="Order the translations in the beam by their mean similarity (chrF) to each other; "
+    "use a beam size such as 8.",
 )
 @languages()
 def translate(**values: object) -> None:
@@ -201,7 +210,7 @@ def _translated_lines(
     blank = [("", 0.0)] * count
     beam_size = max(options.beam_size or engine.beam_size, count)
     sentences, sources = itertools.tee(sentences)
-    for n_best in engine.stream(sentences, beam_size, advance):
+    for n_best in _reranked(engine.stream(sentences, beam_size, advance), options, beam_size):
         chunk = list(itertools.islice(sources, len(n_best)))
         hypotheses = [pair for best in n_best for pair in [*best, *blank][:count]]
         texts = [text for text, _ in hypotheses]
@@ -212,6 +221,30 @@ def _translated_lines(
             repeated = [source for source in chunk for _ in range(count)]
             columns.append(_alignments(engine, repeated, texts))
         yield ["\t".join(line) + "\n" for line in zip(*columns, strict=True)]
+
+
+def _reranked(
+    chunks: Iterator[list[list[Translation]]], options: Options, beam_size: int
+) -> Iterator[list[list[Translation]]]:
+    """Yield the translations of each sentence in the order of `--rerank`; print its time."""
+    if options.rerank is None:
+        yield from chunks
+        return
+    if beam_size == 1:
+        raise ValueError(
+            "--rerank chrf compares several translations, and the beam size is 1; set --beam-size "
+            "8, for example"
+        )
+    from tfformer.inference.reranking import by_mean_chrf
+
+    sentences, seconds = 0, 0.0
+    for n_best in chunks:
+        start = time.perf_counter()
+        ordered = [by_mean_chrf(best) for best in n_best]
+        seconds += time.perf_counter() - start
+        sentences += len(n_best)
+        yield ordered
+    print(f"reranked {counted(sentences, 'sentence')} in {seconds:.2f} s", file=sys.stderr)
 
 
 def _alignments(engine: Engine, sources: list[str], translations: list[str]) -> list[str]:
