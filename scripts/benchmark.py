@@ -7,7 +7,6 @@ scripts/benchmark.py decode     tokens per second of the exported search, beside
                                 and keras-hub
 scripts/benchmark.py train      training tokens per second, beside keras-hub, Keras and PyTorch
 scripts/benchmark.py gpu        training and decoding on a GPU, beside PyTorch and Transformers
-scripts/benchmark.py launches   operations of a step that launch a kernel on a GPU, counted on a CPU
 scripts/benchmark.py on-device  the LiteRT file beside CTranslate2 int8: tokens per second, memory,
                                 cold start
 scripts/benchmark.py serve      sentences per second that several clients get from `tfformer serve`
