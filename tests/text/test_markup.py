@@ -72,6 +72,10 @@ def same(sentences):
     return list(sentences)
 
 
+def shout(sentences):
+    return [sentence.upper() for sentence in sentences]
+
+
 def heard(text, format):
     """Return the sentences of a text that the model gets."""
     sentences = []
@@ -174,6 +178,7 @@ def test_tags_go_where_the_alignment_says():
 @pytest.mark.parametrize(
     ("text", "sentences"),
     [
+        # Tags that HTML does not know, as in browsers and DeepL; without text beside them, rows
         ('Go <x id="1">to bed</x> now.', ["Go to bed now."]),
         ('Go <x id="1"/>now.', ["Go now."]),
         ("<g>Go</g> <g>now</g>.", ["Go now."]),
@@ -186,32 +191,13 @@ def test_tags_go_where_the_alignment_says():
         ("<r>Go <r>now</r></r><r>Run</r>", ["Go now", "Run"]),
         ("Say:<p><r>Go</r><r>Stay</r>", ["Say:", "Go", "Stay"]),
         ("</r><r>Go</r><r>Stay</r></r>", ["Go", "Stay"]),
-    ],
-)
-def test_tags_that_html_does_not_know_stand_within_a_sentence(text, sentences):
-    """As in browsers and DeepL. Without text beside them, they are rows of XML."""
-    assert heard(text, "html") == sentences
-    assert translate_text(text, same, "html") == text
-
-
-@pytest.mark.parametrize(
-    ("text", "sentences"),
-    [
+        # Elements that words stand beside
         ("Say <f>go</f><g> now</g> twice.", ["Say go now twice."]),
         ("<f>Go</f><g> now</g> twice.", ["Go now twice."]),
         ("<f>Go</f><g> now</g><b>, twice</b>.", ["Go now, twice."]),
         ("<f>Go</f><g> now</g> &amp; here.", ["Go now & here."]),
         ("<r>Say <f>go</f><g> now</g></r><r><f>A</f><g>b</g></r>", ["Say go now", "A", "b"]),
-    ],
-)
-def test_elements_that_words_stand_beside_are_within_a_sentence(text, sentences):
-    assert heard(text, "html") == sentences
-    assert translate_text(text, same, "html") == text
-
-
-@pytest.mark.parametrize(
-    ("text", "sentences"),
-    [
+        # Inline elements side by side, such as the links of a menu, without words beside them
         ("<nav><a>One two</a><a>three</a></nav>", ["One two", "three"]),
         ("<nav>\n<a>One</a>\n <a><b>two</b></a>\n</nav>", ["One", "two"]),
         ("<i></i><span><a>One</a></span><a>Two</a>", ["One", "Two"]),
@@ -221,8 +207,7 @@ def test_elements_that_words_stand_beside_are_within_a_sentence(text, sentences)
         ("<form>Say <label>one</label><label>two</label>", ["Say", "one", "two"]),
     ],
 )
-def test_inline_elements_side_by_side_are_rows(text, sentences):
-    """For example the links of a menu, without words beside them."""
+def test_elements_are_within_a_sentence_or_rows(text, sentences):
     assert heard(text, "html") == sentences
     assert translate_text(text, same, "html") == text
 
@@ -254,8 +239,7 @@ def test_rows_are_translated_while_they_are_read():
             read += 1
             yield f"<r>Go{number}</r>\n"
 
-    translator = TextTranslator(lambda batch: [one.upper() for one in batch])
-    found = translator.stream(rows(), "html")
+    found = TextTranslator(shout).stream(rows(), "html")
     begun = next(found) + next(found)
     assert read < 6_000
     assert begun + "".join(found) == "".join(f"<r>GO{number}</r>\n" for number in range(10_000))
@@ -287,7 +271,7 @@ def test_no_space_is_written_as_a_hard_break_or_an_entity(format, text, expected
 )
 def test_a_part_of_a_word_is_marked_and_nothing_is_lost_or_doubled(text):
     """Copies and tags are attached to a word that the model writes in capitals."""
-    found = TextTranslator(lambda batch: [one.upper() for one in batch]).translate(text, "html")
+    found = translate_text(text, shout, "html")
     assert found.upper() == text.upper()
     assert re.findall(r"</?\w>", found) == re.findall(r"</?\w>", text)
 
@@ -382,12 +366,8 @@ def test_a_translation_has_the_entities_and_escapes_of_its_sentence(
 
 def test_the_name_of_an_address_survives_the_translation_of_its_text():
     text = "See [foo] here.\n\n[foo]: http://x.org\n"
-    shout = translate_text(text, lambda batch: [sentence.upper() for sentence in batch], "markdown")
-    assert shout == "SEE [FOO][foo] HERE.\n\n[foo]: http://x.org\n"
-
-
-def shout(sentences):
-    return [sentence.upper() for sentence in sentences]
+    found = translate_text(text, shout, "markdown")
+    assert found == "SEE [FOO][foo] HERE.\n\n[foo]: http://x.org\n"
 
 
 @pytest.mark.parametrize(
