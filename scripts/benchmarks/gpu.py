@@ -3,12 +3,12 @@
 Peers that are not installed are skipped. Each program runs in a separate process: it prepares
 (imports, builds, compiles), reports that it is ready, and is measured while all others wait. With
 `--together N`, N programs prepare at once, which saves minutes on a machine with many cores; their
-peaks of memory add up. All programs train the same shape on random ids with Adam, dropout 0.1 and
-label smoothing 0.1. In the batches of tfformer, half of the rows contain two sentences. The
-programs that XLA compiles are stored only for the duration of the measurement, so the first start
-is cold; "again" is the second start. Two programs run again with other settings of XLA: training
-without command buffers, which launch several kernels at once, and decoding with operations that XLA
-clusters and compiles.
+peaks of memory add up. The most important programs come first, in case the time ends. All programs
+train the same shape on random ids with Adam, dropout 0.1 and label smoothing 0.1. In the batches of
+tfformer, half of the rows contain two sentences. The programs that XLA compiles are stored only for
+the duration of the measurement, so the first start is cold; "again" is the second start. Two
+programs run again with other settings of XLA: training without command buffers, which launch
+several kernels at once, and decoding with operations that XLA clusters and compiles.
 """
 
 import argparse
@@ -54,7 +54,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--work", nargs="+", help="the programs to run, in this order; default: all"
     )
-    parser.add_argument("--together", type=int, default=1, help="programs that prepare at once")
+    parser.add_argument(
+        "--together",
+        type=int,
+        default=max(1, min(3, len(os.sched_getaffinity(0)) // 4)),
+        help="programs that prepare at once; default: one per four cores, at most 3",
+    )
     parser.add_argument("--list", action="store_true", help="print the names of the programs")
 
 
@@ -75,39 +80,42 @@ def measure(options: argparse.Namespace) -> dict:
 
 
 def all_work(options: argparse.Namespace) -> dict[str, Work]:
-    """Return the programs by name, the most important first."""
+    """Return the programs by name, the most important of each kind first."""
     sizes = (str(options.vocab_size), str(options.length), str(options.steps))
-    training, decoding = {}, {}
-    for preset in options.presets:
-        rows = str(options.rows // 2 if preset == "big" else options.rows)
-        for dtype, way in itertools.product(("mixed_bfloat16", "float32"), ("XLA", "plain")):
-            arguments = (preset, dtype, way, rows, *sizes)
-            name = f"train {preset} {dtype} {way}"
-            training[name] = Work("trainers/gpu_tfformer.py", arguments)
-            if len(training) == 1:  # the programs are stored now
-                training[f"{name} again"] = training[name]
-                without = (("XLA_FLAGS", "--xla_gpu_enable_command_buffer="),)
-                training[f"{name} no command buffers"] = training[name]._replace(flags=without)
-        for dtype, way in (("bfloat16", "plain"), ("float32", "plain"), ("bfloat16", "compiled")):
-            arguments = (shape_of(preset), dtype, way, rows, *sizes)
+    rows = {preset: str(options.rows // (1 + (preset == "big"))) for preset in options.presets}
+    ours, torch, decoding = {}, {}, {}
+    ways = itertools.product(("mixed_bfloat16", "float32"), ("XLA", "plain"), options.presets)
+    for dtype, way, preset in ways:
+        arguments = (preset, dtype, way, rows[preset], *sizes)
+        name = f"train {preset} {dtype} {way}"
+        ours[name] = Work("trainers/gpu_tfformer.py", arguments)
+        if len(ours) == 1:  # the programs are stored now
+            ours[f"{name} again"] = ours[name]
+    for way, dtype in (("compiled", "bfloat16"), ("plain", "bfloat16"), ("plain", "float32")):
+        for preset in options.presets:
+            arguments = (shape_of(preset), dtype, way, rows[preset], *sizes)
             name = f"torch {preset} {dtype} {way}"
-            training[name] = Work("trainers/gpu_torch.py", arguments, "torch")
-    for dtype in ("float32", "bfloat16"):
-        preset = options.presets[0]
-        arguments = (dtype, str(options.vocab_size), *options.batches)
-        decoding[f"decode {dtype}"] = Work(
-            "engines/gpu_exports.py", ("saved_model", preset, *arguments)
-        )
+            torch[name] = Work("trainers/gpu_torch.py", arguments, "torch")
+    preset = options.presets[0]
+    sizes = (str(options.vocab_size), *options.batches)
+    for dtype in ("bfloat16", "float32"):
+        arguments = ("saved_model", preset, dtype, *sizes)
+        decoding[f"decode {dtype}"] = Work("engines/gpu_exports.py", arguments)
+        arguments = (shape_of(preset), dtype, *sizes)
         decoding[f"transformers {dtype}"] = Work(
-            "engines/gpu_transformers.py", (shape_of(preset), *arguments), "transformers"
+            "engines/gpu_transformers.py", arguments, "transformers"
         )
+    arguments = ("ctranslate2", preset, "float16", *sizes)
+    decoding["ctranslate2 float16"] = Work("engines/gpu_exports.py", arguments, "ctranslate2")
     clustered = (("TF_XLA_FLAGS", "--tf_xla_auto_jit=2"),)
     decoding["decode float32 clustered"] = decoding["decode float32"]._replace(flags=clustered)
-    arguments = ("ctranslate2", preset, "float16", str(options.vocab_size), *options.batches)
-    decoding["ctranslate2 float16"] = Work("engines/gpu_exports.py", arguments, "ctranslate2")
-    name, first = next(iter(training.items()))
+    name, first = next(iter(ours.items()))
+    without = (("XLA_FLAGS", "--xla_gpu_enable_command_buffer="),)
+    ours[f"{name} no command buffers"] = first._replace(flags=without)
     profiled = first._replace(arguments=(*first.arguments, "profile"))
-    return training | decoding | {f"profile {name.removeprefix('train ')}": profiled}
+    ours[f"profile {name.removeprefix('train ')}"] = profiled
+    turns = itertools.zip_longest(*(kind.items() for kind in (ours, torch, decoding)))
+    return dict(filter(None, itertools.chain.from_iterable(turns)))
 
 
 def shape_of(preset: str) -> str:

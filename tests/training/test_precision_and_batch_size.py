@@ -37,6 +37,16 @@ def chosen(config):
     return settings.dtype, settings.jit_compile, config.data.batch_tokens
 
 
+def test_only_a_cpu_divides_a_batch_into_shards(with_gpus):
+    config = Config.from_dict({"training": {"shards": 2}})
+    with_gpus()
+    before = settled(config)
+    assert before.training.shards == 2
+    assert describe(before).endswith(" tokens per batch, 2 shards")
+    with_gpus((9, 0))
+    assert settled(config).training.shards == settled(config, before).training.shards == 1
+
+
 @pytest.mark.parametrize(
     ("capabilities", "choice"),
     [
@@ -82,8 +92,8 @@ def test_a_resumed_run_keeps_what_was_chosen_on_another_machine(with_gpus):
 
 def test_one_line_says_what_was_chosen(with_gpus):
     with_gpus((9, 0))
-    line = "on Made Up 1: mixed_bfloat16, compiled by XLA, 24,576 tokens per batch"
+    line = "on Made Up 1: mixed_bfloat16, compiled by XLA, 24,576 tokens per batch, 1 shard"
     assert describe(settled(OPEN)) == line
     with_gpus()
-    line = "on 2 processor cores: float32, not compiled, 4,096 tokens per batch"
+    line = "on 2 processor cores: float32, not compiled, 4,096 tokens per batch, 1 shard"
     assert describe(settled(OPEN)) == line

@@ -172,7 +172,7 @@ def test_a_training_prints_and_stores_the_settings_that_it_chose(corpus, tmp_pat
     del values["data"]["batch_tokens"]
     config, run = Config.from_dict(values), tmp_path / "run"
     model_before_the_first_step(config, run, report=lines.append)
-    assert lines[0].endswith(": float32, not compiled, 4,096 tokens per batch")
+    assert lines[0].endswith(": float32, not compiled, 4,096 tokens per batch, 1 shard")
     model_before_the_first_step(config, run, resume=True)
     stored = Run.open(run).config
     assert (stored.training.dtype, stored.training.jit_compile) == ("float32", False)

@@ -1,9 +1,9 @@
-"""The settings that a recipe leaves to the device: precision, compilation and tokens per batch."""
+"""The settings that depend on the device: precision, compilation, tokens per batch and shards."""
 
 import tensorflow as tf
 
 from tfformer.config import Config
-from tfformer.runtime.devices import device_line
+from tfformer.runtime.devices import device_line, has_gpu
 
 BFLOAT16_CAPABILITY = (8, 0)  # Ampere; earlier GPUs emulate bfloat16
 GPU_BATCH_TOKENS = 24_576  # 25,000 in Vaswani et al. 2017, section 5.1; rounded to whole tiles
@@ -13,7 +13,8 @@ PROCESSOR_BATCH_TOKENS = 4_096
 def settled(config: Config, before: Config | None = None) -> Config:
     """Fill in the settings that a recipe leaves open with their values for this machine.
 
-    The values of `before`, the settled recipe of a run to resume, are kept.
+    The values of `before`, the settled recipe of a run to resume, are kept. On a GPU, a batch is
+    never divided into shards, which are for CPU cores.
 
     Example:
         >>> settled(Config()).training.jit_compile in (True, False)
@@ -25,6 +26,8 @@ def settled(config: Config, before: Config | None = None) -> Config:
         for key in ("dtype", "jit_compile")
         if getattr(config.training, key) == "auto"
     }
+    if has_gpu():
+        training["shards"] = 1
     batch_tokens = config.data.batch_tokens or choice.data.batch_tokens
     return config.replace(
         training=config.training.replace(**training),
@@ -36,9 +39,10 @@ def describe(config: Config) -> str:
     """Say in one line on which device a settled recipe trains, and how."""
     settings = config.training
     compiled = "compiled by XLA" if settings.jit_compile else "not compiled"
+    shards = "1 shard" if settings.shards == 1 else f"{settings.shards} shards"
     return (
         f"on {device_line()}: {settings.dtype}, {compiled}, {config.data.batch_tokens:,} tokens "
-        "per batch"
+        f"per batch, {shards}"
     )
 
 

@@ -14,6 +14,7 @@ MAY_CHANGE_ON_RESUME = (
     "training.patience",
     "training.wait_minutes",
     "training.strategy",  # the update is the same as on one device
+    "training.shards",  # the update is the same as without shards
     "data.folder",  # on another machine; the text's digest is compared
     "data.cache",  # the cached ids are compared instead
 )

@@ -159,7 +159,7 @@ def _compiled_model(config: Config, data: TrainingData, workers: Workers) -> Mod
     )
     model.compiles_shards = settings.jit_compile is True and not model.jit_compile
     model.devices = workers.devices
-    model.shards = (1 if has_gpu() else settings.shards) * len(workers.devices)
+    model.shards = settings.shards * len(workers.devices)
     model.workers = workers if workers.count > 1 else None
     model.optimizer.build(model.trainable_variables)
     if config.tokenizer.case_variants:
