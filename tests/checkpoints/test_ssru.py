@@ -12,10 +12,12 @@ import pytest
 import tensorflow as tf
 from support.marian_checkpoints import FIXTURES
 from support.numpy_marian import NumpyMarian
+from support.untrained_models import VOCAB_SIZE, letters_tokenizer, untrained_transformer
 
 from tfformer.checkpoints.import_model import import_model
 from tfformer.checkpoints.marian import files as marian_files
 from tfformer.cli.main import main
+from tfformer.data.encoding import IdRows
 from tfformer.export.pipeline import export_model
 from tfformer.inference.graphs import token_log_probs
 from tfformer.inference.translator import Translator
@@ -91,6 +93,27 @@ def test_it_goes_back_into_marians_files(run, tmp_path):
     decoder.write_text(decoder.read_text().replace("model.npz", "model.bin"))
     again = import_model(version, tmp_path / "again")
     assert Run.open(again).config.model == Run.open(run).config.model
+
+
+def test_a_student_that_was_trained_here_goes_into_marians_files(tmp_path):
+    """Its padding and start become ordinary pieces, so that no probability changes."""
+    model = untrained_transformer(decoder_kind="ssru", dialect="marian")
+    trained = Translator(model, letters_tokenizer(), max_length=12)
+    run = Run.open(trained.save(tmp_path / "run"))
+    run.save_shortlist(IdRows.of([[n, 2 + n % 5, 9] for n in range(VOCAB_SIZE)]))
+    version = export_model(run.path, tmp_path / "out", format="marian")
+    again = Translator.load(import_model(version, tmp_path / "again"))
+    for source, target in (("a b c", "d e"), ("h", "g f e d"), ("", "a")):
+        nats = [
+            log_probs(side, source, side.tokenizers.target.encode([target]))
+            for side in (trained, again)
+        ]
+        np.testing.assert_allclose(*nats, atol=1e-5)
+    pieces = run.tokenizers.target.pieces(range(VOCAB_SIZE))
+    new = again.tokenizers.source.pieces(range(again.tokenizers.source.vocab_size))
+    for number, piece in enumerate(pieces):
+        row = again.shortlist.table[new.index(piece)]
+        assert {new[n] for n in row} == {pieces[n] for n in (number, 2 + number % 5, 9)}
 
 
 @pytest.mark.parametrize("format", ["ctranslate2", "hugging_face"])

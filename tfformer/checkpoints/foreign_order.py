@@ -61,7 +61,8 @@ def as_foreign(run: Run, model: Transformer, with_pad: bool) -> Foreign:
         target = _with_start(target, token)
         source = _with_start(source, token) if shared else source
     tensors = take(model)
-    if run.config.model.dialect.zero_start:
+    is_ordinary = not (record or with_pad)  # the start piece, as Marian begins without one
+    if run.config.model.dialect.zero_start and not is_ordinary:
         table = TARGET if TARGET in tensors else SOURCE
         tensors[table] = model.target_embedding.table()
     if run.config.model.dialect.position_layout == "interleaved":

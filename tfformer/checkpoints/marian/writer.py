@@ -32,7 +32,7 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
     """Fill an empty folder with model.npz, model.bin, decoder.yml, vocabularies and the shortlist.
 
     It raises ValueError for layers that Marian does not have. Marian's start vector is zero, as in
-    imported runs but not in runs trained here.
+    imported runs and those trained with `model.dialect: marian`.
     """
     settings = run.config.model
     _check(run.path, settings, model)
@@ -68,7 +68,8 @@ def _check(path: Path, settings: ModelConfig, model: Transformer) -> None:
     if np.any(start):
         raise ValueError(
             f"{path} begins a translation with a learned vector (up to {np.abs(start).max():.3g}), "
-            "but Marian begins with zeros; use --format hugging_face"
+            "but Marian begins with zeros; train with model.dialect=marian, or use --format "
+            "hugging_face"
         )
     if settings.dialect.position_timescale != "t2t":
         warnings.warn(
