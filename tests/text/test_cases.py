@@ -261,6 +261,12 @@ def test_each_cue_that_had_words_has_words_and_its_tag(answer):
     assert all(re.fullmatch(r"<i>\w[^<>]*</i>", line) for line in lines)
 
 
+def test_a_cue_gets_a_word_for_each_of_its_elements():
+    text = cues("Ba", "<i>ba</i> <b>I</b> <u>think</u>", "of it")
+    found = translated(text, "srt", "Eins zwei drei vier fünf")[0]
+    assert found == cues("Eins", "<i>zwei</i> <b>drei</b> <u>vier</u>", "fünf")
+
+
 def test_cues_for_which_there_are_no_words_keep_their_order():
     text = cues("One two", "three four", "five six", "seven eight")
     found = translated(text, "srt", "Eins zwei")[0]

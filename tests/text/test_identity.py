@@ -1,12 +1,16 @@
 """A document is preserved if each translation is its sentence, or its sentence in capitals."""
 
+import itertools
+import random
 import re
 from collections import Counter
+from collections.abc import Iterator
+from xml.etree import ElementTree
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tfformer.text import translate_text
+from tfformer.text import TextTranslator, translate_text
 
 KINDS = (
     "dog Dog n = 1 , . ( ) - * ' “ ” x.org/a a@b.org {x} %s {} $x a.txt 5:30 😀 北京 我在 東京 ด้วย "
@@ -91,22 +95,48 @@ def test_with_any_translation_no_letter_is_lost_and_no_tag(document, order):
     assert re.findall(r"wörd\d", found) == re.findall(r"wörd\d", " ".join(said))
 
 
-@given(
-    st.lists(
-        st.tuples(NAMES.filter(lambda name: name in "biax"), st.integers(0, 2), st.booleans()),
-        min_size=1,
-        max_size=5,
-    ),
-    st.integers(1, 9),
-    st.integers(0, 9),
-)
-def test_no_element_that_had_words_is_empty_while_there_are_words(elements, words, before):
-    text = "old " * before
-    for name, count, is_glued in elements:
-        text += f"<{name}>{' '.join(['thing'] * (count + 1))}</{name}>" + (
-            "" if is_glued else " and "
-        )
-    translation = " ".join(f"wörd{number}" for number in range(len(elements) + words))
-    found = translate_text(f"Say {text} now", lambda batch: [translation] * len(batch), "html")
-    assert without_tags(found).split() == translation.split()
-    assert not re.search(r"<(\w)></\1>", found)
+TOKENS = "dog n don't = , ( ) ' → %s {x} a.txt 5:30 北京 我在 ด้วย"
+SENTENCE = st.sampled_from([*TOKENS.split(), *[" "] * 9])
+TREES = st.recursive(SENTENCE, lambda inside: st.lists(inside, min_size=1, max_size=5))
+
+
+def as_elements(tree: str | list, names: Iterator[str]) -> str:
+    if isinstance(tree, str):
+        return tree
+    name = next(names)
+    return f"<{name}>{''.join(as_elements(one, names) for one in tree)}</{name}>"
+
+
+def with_words(element: ElementTree.Element) -> set[str]:
+    """Return the names of the elements in which a reader sees a letter or a digit."""
+    return {one.tag for one in element.iter() if re.search(r"[^\W_]", "".join(one.itertext()))}
+
+
+@given(st.lists(TREES, max_size=6), st.integers(0, 2**32), st.booleans())
+@example(["dog", ["dog", ["dog", " ", "=", " "]], ["dog"]], 1, True)
+def test_no_element_that_had_words_is_empty_while_there_are_words(tree, seed, is_linked):
+    draw = random.Random(seed)
+    text = as_elements(tree, (f"e{number}" for number in itertools.count()))
+    source = ElementTree.fromstring(text)
+    said: list[str] = []
+
+    def translate(sentences: list[str]) -> list[str]:
+        """Shuffle the words, of which many are new."""
+        for sentence in sentences:
+            words = sentence.split() + ["wörd"] * len(with_words(source))
+            words = [draw.choice([one, "wörd"]) if one.isalpha() else one for one in words]
+            said.append(" ".join(draw.sample(words, len(words))))
+        return said[-len(sentences) :]
+
+    def align(sources: list[str], targets: list[str]) -> list[list[tuple[int, int]]]:
+        pairs = zip(sources, targets, strict=True)
+        sizes = [(len(source.split()), len(target.split())) for source, target in pairs]
+        return [[(n, draw.randrange(size)) for n in range(words)] for words, size in sizes]
+
+    found = TextTranslator(translate, align if is_linked else None).translate(text, "xml")
+    result = ElementTree.fromstring(found)
+    text = "".join(result.itertext())
+    assert text.count("wörd") == "".join(said).count("wörd")
+    letters = iter(text)
+    assert all(letter in letters for letter in without_spaces("".join(said)))  # in order
+    assert with_words(result) >= with_words(source)

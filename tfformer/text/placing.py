@@ -40,9 +40,10 @@ same two words of the translation, at the same relative position.
    'Der <b>Hund</b> schläft.'
 
 5. An element surrounds the longest run of the words that its words are connected to. Two elements
-share a word only if one contains the other. Each element that contains a word in the sentence, or a
-sign that the translation lacks, gets at least one word, if there are enough. An element that begins
-in an earlier sentence, or ends in a later one, remains properly nested.
+share a word only if one contains the other. Each element that contains a letter or a digit in the
+sentence, or a sign that the translation lacks, gets at least one word with a letter or a digit, if
+there are enough. An element that begins in an earlier sentence, or ends in a later one, remains
+properly nested.
 
    >>> place("<i>I</i> <b>love</b><u>you</u> all", "Ich liebe euch")
    '<i>Ich</i> <b>liebe</b> <u>euch</u>'
@@ -54,12 +55,13 @@ the word behind it.
    'Es schläft der Hund<sup>1</sup>.'
 
 7. Lines and cues break between words, at the same relative position, and not before a comma. Each
-line and cue gets at least one word, if there are enough. An element around a whole cue remains
-around it.
+line and cue gets at least one word, and each element in a cue, if there are enough. An element
+around a whole cue remains around it.
 """
 
 from __future__ import annotations
 
+import html
 import itertools
 import math
 import re
@@ -91,6 +93,7 @@ APART = re.compile(rf"[\s,;:.!?()…{UNSPACED}]")  # separates a word from the c
 # No line begins with a closing sign, nor as a block of Markdown or another speaker's line does.
 NO_LINE = re.compile(rf"{NO_BEGINNING.pattern}|[-+*>#=|~–—…\]}}»%]|\.(?!\w)|\d+[.)]")
 
+TAG = re.compile("<[^<>]*>")
 BREAKS = (Role.LINE, Role.CUE)
 Links = Sequence[tuple[int, int]]  # (source word, target word), numbers of the words between spaces
 
@@ -429,7 +432,7 @@ class _Placing:
         self._starts = [token.start for token in source]
         self._ends = [token.end for token in source]
         self._target = target
-        self._words = [2 * number + 1 for number, token in enumerate(target) if token.is_word]
+        self._words = [n for n in range(1, len(strings), 2) if _has_letter(strings[n])]
         self._strings = strings
 
     def written(self, translation: str) -> Iterator[str]:
@@ -451,30 +454,45 @@ class _Placing:
 
         In a translation with few words, line ends are dropped, but no cues.
         """
-        possible = []  # a word is between each two of them, before the first and behind the last
-        has_words = False
-        for number, (left, right) in enumerate(itertools.pairwise(self._target), start=1):
-            has_words = has_words or left.is_word
-            is_unspaced = re.search(f"[{NO_SPACES}]", left.text[-1] + right.text[0])
-            is_between = bool(has_words and 2 * number < self._words[-1])
-            can_begin = is_between and not NO_LINE.match(translation, right.start)
-            if can_begin and (self._strings[2 * number] or is_unspaced):
-                possible.append(number)
-                has_words = False
+        good: dict[int, int] = {}  # gaps, by the number of words before them
+        every: dict[int, int] = {}
+        for number in reversed(range(1, len(self._target))):
+            left, right = self._target[number - 1 : number + 1]
+            count = bisect_left(self._words, 2 * number)
+            every.setdefault(count, number)
+            is_divisible = self._strings[2 * number] or _are_unspaced(left, right, NO_SPACES)
+            if is_divisible and not NO_LINE.match(translation, right.start):
+                good[count] = number
         fixed = [number for number in breaks if self._pieces[number].name in ("cue", "br")]
+        parts = itertools.pairwise([-1, *fixed, len(self._pieces)])
+        needs = [
+            max(1, sum(mark.need for mark in self._marks(before + 1, behind)))
+            for before, behind in parts
+        ]
+        limit = len(self._words) - sum(needs[1:])  # of words before the next cue
         scale = len(translation) / len(self._text)
         cue_ends = []
+        begin = count = 0  # words before this cue, and before this line
         for index in breaks:
-            needed = len(fixed) - bisect_right(fixed, index)
-            free = possible[: max(index in fixed, len(possible) - needed)]
-            if free:
+            low, high = count + 1, limit - 1
+            if index in fixed:
+                low = max(low, min(begin + needs.pop(0), limit))
+                high = max(low, limit)
+            numbers = [good[one] for one in range(low, high + 1) if one in good]
+            if index in fixed and not numbers and low < len(self._words):
+                numbers = [every[low]]
+            if numbers:
                 wanted = self._offsets[index] * scale
-                number = min(free, key=lambda one: abs(self._target[one - 1].end - wanted))
-                del possible[: free.index(number) + 1]
+                number = min(numbers, key=lambda one: abs(self._target[one - 1].end - wanted))
+                count = bisect_left(self._words, 2 * number)
                 self._strings[2 * number] = self._pieces[index].raw
             elif index in fixed:
                 number = len(self._strings) // 2
+                count = len(self._words)
                 self._strings += [self._pieces[index].raw, ""]
+            if index in fixed:
+                begin = count
+                limit += needs[0]
             if self._pieces[index].name == "cue":
                 cue_ends.append(2 * number)
         return cue_ends
@@ -508,8 +526,9 @@ class _Placing:
             if piece.role is Role.TEXT or piece.role in BREAKS or (has_tokens and not is_tag):
                 continue
             if has_tokens:
-                tokens = self._source[slice(*mark.tokens)]
-                has_words = any(token.is_word or not token.targets for token in tokens)
+                shown = self._text[mark.start : self._offsets[behind]]
+                is_lost = not all(token.targets for token in self._source[slice(*mark.tokens)])
+                has_words = is_lost or _has_letter(shown)
                 mark.inside = self._marks(index + 1, min(end, last)) if mark.begins else marks
                 mark.need = max(has_words, sum(one.need for one in mark.inside))
                 if mark.ends:
@@ -582,6 +601,11 @@ class _Placing:
             if token.targets and (token.is_word or token.end == mark.start):
                 return _densest(token.targets, 1)[1]
         return 0
+
+
+def _has_letter(raw: str) -> bool:
+    """Whether a reader sees a letter or a digit in part of a document."""
+    return any(map(str.isalnum, html.unescape(TAG.sub("", raw))))
 
 
 def _end_tags(pieces: Sequence[Piece]) -> dict[int, int]:
