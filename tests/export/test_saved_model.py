@@ -25,6 +25,7 @@ from tfformer.engines.saved_model import Session
 from tfformer.export.model_card import EXAMPLES, NO_LICENCE, model_card, right_examples
 from tfformer.export.pipeline import export_model
 from tfformer.export.saved_model import writer
+from tfformer.export.saved_model.signatures import CONTINUATIONS
 from tfformer.special_ids import END_ID
 
 pytestmark = [
@@ -34,6 +35,7 @@ pytestmark = [
 
 SENTENCES = [source for source, _ in itertools.islice(read_pairs("phrasebook:valid"), 34)]
 SENTENCES += ["", " \t ", "The dog " * 40, "the Ж 😀 dog", "e\u0301 ﬁne ½", "zero\x00byte"]
+PREFIXES = ["", "Der", "Die Katze", "Ein alter"] * (len(SENTENCES) // 4)
 HOSTILE = {
     "nothing": b"",
     "blank": b" " * 1_000_000,
@@ -60,7 +62,7 @@ answers = {}
 for name, (signature, inputs) in json.load(sys.stdin).items():
     inputs = {
         key: tf.constant([text.encode("utf-8", "surrogateescape") for text in values])
-        if key in ("text", "source", "target") else tf.constant(values, tf.int32)
+        if key in ("text", "prefix", "source", "target") else tf.constant(values, tf.int32)
         for key, values in inputs.items()
     }
     outputs = model.signatures[signature](**inputs)
@@ -89,6 +91,7 @@ def answers(version, translator):
         "beam": ["translate_beam", {"text": SENTENCES}],
         "reversed": ["serving_default", {"text": SENTENCES[::-1]}],
         "reversed beam": ["translate_beam", {"text": SENTENCES[::-1]}],
+        "prefixes": ["translate_prefix", {"text": SENTENCES, "prefix": PREFIXES}],
         "ids": ["translate_ids", {"ids": padded(pieces, END_ID, 0), "lengths": lengths}],
         "ids and junk": ["translate_ids", {"ids": padded(pieces, 999_999, 7), "lengths": lengths}],
         "scores": ["score", {"source": SENTENCES, "target": greedy}],
@@ -151,6 +154,17 @@ def test_every_beam_is_the_runs_own(answers, translator):
         np.testing.assert_allclose(
             [scores[p] for p in used], [h.score for h in hypotheses], atol=1e-4
         )
+
+
+def test_continuations_of_prefixes_are_the_runs_own(answers, translator):
+    expected = translator.continuations(translator.encode(SENTENCES), PREFIXES)
+    assert answers["prefixes"]["translations"] == [
+        [continuation.text for continuation in row] + [""] * (CONTINUATIONS - len(row))
+        for row in expected
+    ]
+    for row, probabilities in zip(expected, answers["prefixes"]["probabilities"], strict=True):
+        scores = [continuation.score for continuation in row]
+        np.testing.assert_allclose(probabilities[: len(row)], np.exp(scores), atol=1e-4)
 
 
 def test_ids_are_those_of_the_text(answers, translator):
@@ -338,6 +352,13 @@ def test_signatures_have_the_batch_first_and_nothing_else_fixed(version, transla
             "outputs": {"translation": string, "score": real},
         },
         "translate_beam": {"inputs": {"text": string}, "outputs": beam},
+        "translate_prefix": {
+            "inputs": {"text": string, "prefix": string},
+            "outputs": {
+                "translations": {"dtype": "string", "shape": [None, CONTINUATIONS]},
+                "probabilities": {"dtype": "float32", "shape": [None, CONTINUATIONS]},
+            },
+        },
         "translate_ids": {
             "inputs": {"ids": ids, "lengths": number},
             "outputs": {"ids": ids, "lengths": number, "score": real},
@@ -348,6 +369,12 @@ def test_signatures_have_the_batch_first_and_nothing_else_fixed(version, transla
 @pytest.fixture(scope="module")
 def signatures(version):
     return tf.saved_model.load(str(version)).signatures
+
+
+def test_a_prefix_that_the_vocabulary_lacks_is_refused(signatures):
+    texts = [tf.constant(["The dog.", "The cat."]), tf.constant(["Der", "Die Ж"])]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="a prefix has a character that the"):
+        signatures["translate_prefix"](text=texts[0], prefix=texts[1])
 
 
 def test_no_sentence_gives_no_answer(signatures):

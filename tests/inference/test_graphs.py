@@ -1,5 +1,6 @@
 """Graphs over ids, for untrained models. NumPy recomputes the ids without a cache."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -81,6 +82,96 @@ def test_a_long_translation_is_the_same_by_a_cache_that_grows(model, beam_size):
     np.testing.assert_array_equal(fixed.lengths, [[54] * beam_size, [52] * beam_size])
     np.testing.assert_array_equal(grown.ids, fixed.ids)
     np.testing.assert_allclose(grown.scores, fixed.scores, rtol=1e-5)
+
+
+def greedy_by_hand(model, source, prefix, limit):
+    """Continue a prefix without a cache: the whole target is computed for each token."""
+    target = list(prefix)
+    while len(target) < limit and target[-1:] != [END_ID]:
+        target.append(int(next_log_probs(model, source, target).argmax()))
+    return target
+
+
+def next_log_probs(model, source, prefix):
+    logits = compiled(model)(tf.constant([source]), tf.constant([[START_ID, *prefix]]))
+    return log_softmax(logits[0, -1].numpy().astype(np.float64))
+
+
+@functools.cache
+def compiled(model):
+    ids = tf.TensorSpec((None, None), tf.int32)
+    return tf.function(
+        lambda source, target: model({"source": source, "target": target}), [ids, ids]
+    )
+
+
+PREFIXES = [[9, 4], [], [12, 5, 8, 8, 6], [7]]
+
+
+@pytest.mark.parametrize("width", [None, 7])
+def test_a_prefix_is_continued_as_without_a_cache(model, width):
+    @tf.function(input_signature=[tf.TensorSpec((None, width), tf.int32)] * 2)
+    def translate(source: tf.Tensor, prefix: tf.Tensor) -> Hypotheses:
+        decoding = DecodingConfig(beam_size=1)
+        return graphs.translate_ids(model, source, 9, decoding, prefix=prefix)
+
+    sources = [source[:width] for source in SOURCES]
+    found = ids_and_scores(translate(padded(sources, width), padded(PREFIXES, width)))
+    for source, prefix, (ids, score) in zip(sources, PREFIXES, found, strict=True):
+        limit = int(graphs.length_limits(tf.constant(len(source)), 9, model.dialect))
+        assert ids == greedy_by_hand(model, source, prefix, limit)
+        steps = range(len(prefix), len(ids))
+        expected = sum(next_log_probs(model, source, ids[:n])[ids[n]] for n in steps)
+        assert score == pytest.approx(expected, abs=1e-4)
+
+
+def test_beams_after_a_prefix_are_the_best_of_all_continuations(model):
+    """With as many beams as there are pieces, two steps are searched exhaustively."""
+    source, prefix = SOURCES[0], [9, 4]
+    decoding = DecodingConfig(beam_size=13, length_penalty=0.0)
+    short = untrained_transformer(
+        dialect={"output_bias": True, "max_length_factor": 1.0, "extra_length": 0}
+    )
+    short.set_weights(model.get_weights())
+    found = graphs.translate_ids(short, padded([source]), 9, decoding, prefix=padded([prefix]))
+    first = next_log_probs(short, source, prefix)
+    best = {(END_ID,): first[END_ID]}
+    for token in set(range(13)) - {END_ID}:
+        second = first[token] + next_log_probs(short, source, [*prefix, token])
+        best |= {(token, last): second[last] for last in range(13)}
+    expected = sorted(best, key=best.get, reverse=True)[:3]
+    ids, lengths = found.ids[0].numpy(), found.lengths[0].numpy()
+    assert [tuple(row[2:length].tolist()) for row, length in zip(ids, lengths, strict=True)][
+        :3
+    ] == expected
+    np.testing.assert_allclose(found.scores[0, :3], [best[key] for key in expected], rtol=1e-4)
+
+
+@pytest.mark.parametrize("first_token", [None, 9])
+def test_continuations_begin_with_the_most_likely_tokens(model, first_token):
+    prefixes = PREFIXES
+    if first_token is not None:
+        prefixes = [[first_token, *prefix[1:]] for prefix in PREFIXES]
+    found = graphs.continue_translations(
+        model,
+        padded([*SOURCES, [PAD_ID]]),
+        padded([*PREFIXES, []]),
+        3,
+        9,
+        DecodingConfig(),
+        first_token=first_token,
+    )
+    for number, (source, prefix) in enumerate(zip(SOURCES, prefixes, strict=True)):
+        log_probs = next_log_probs(model, source, prefix)
+        possible = set(range(13)) - {PAD_ID, START_ID}
+        tokens = sorted(possible, key=log_probs.__getitem__, reverse=True)[:3]
+        np.testing.assert_allclose(found.scores[number], log_probs[tokens], atol=1e-4)
+        limit = int(graphs.length_limits(tf.constant(len(source)), 9, model.dialect))
+        for rank, token in enumerate(tokens):
+            ids = found.ids[number, rank, : found.lengths[number, rank]].numpy().tolist()
+            limit = max(limit, len(prefix) + 2)
+            assert ids == greedy_by_hand(model, source, [*prefix, token], limit)
+    assert found.lengths[len(SOURCES)].numpy().tolist() == [0, 0, 0]
 
 
 def marian_limit(width, factor):

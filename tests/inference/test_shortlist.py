@@ -108,10 +108,21 @@ def test_a_model_in_half_precision_adds_its_output_bias_in_float32(dtype):
     np.testing.assert_allclose(translated.scores.numpy(), [[score]], rtol=1e-5)
 
 
-def test_a_shortlist_refuses_a_first_token():
-    shortlist = Shortlist(random_table(1), VOCAB_SIZE)
-    decoding = DecodingConfig(beam_size=1)
-    with pytest.raises(ValueError, match="first_token=4 cannot be combined with a shortlist"):
-        translate_ids(
-            untrained_transformer(), tf.constant([[5, 3]]), 9, decoding, None, 4, shortlist
-        )
+@pytest.mark.parametrize("width", [None, 3])
+def test_the_pieces_of_a_prefix_are_candidates_of_their_sentence(width):
+    """The table allows only pieces 4 and 5 otherwise."""
+    model = untrained_transformer()
+    shortlist = Shortlist(IdRows.of([[], [], [], [4, 5], *[[]] * 9]), VOCAB_SIZE)
+    specs = [tf.TensorSpec((None, width), tf.int32)] * 2
+
+    @tf.function(input_signature=specs)
+    def translate(source, prefix):
+        decoding = DecodingConfig(beam_size=1)
+        return translate_ids(model, source, 9, decoding, shortlist=shortlist, prefix=prefix)
+
+    prefixes = [[11, 7, 0], [12, 0, 0]]
+    translated = translate([[5, 6, 3], [8, 3, 0]], prefixes).ids.numpy()[:, 0]
+    assert translated[0, :2].tolist() == [11, 7]
+    assert translated[1, 0] == 12
+    assert set(translated[0, 2:].tolist()) <= SPECIAL | {4, 5, 11, 7}
+    assert set(translated[1, 1:].tolist()) <= SPECIAL | {4, 5, 12}

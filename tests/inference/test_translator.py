@@ -132,6 +132,37 @@ def test_sampling_follows_its_seed_and_its_temperature(translator, sentences):
     assert translator.sample(sentences[:2], seed=4, top_p=1e-6) == greedy[:2]
 
 
+def test_continuations_have_their_prefixes_and_the_probabilities_of_teacher_forcing(
+    translator, sentences
+):
+    """Each continuation's tokens are the most likely ones, but for the first after the prefix."""
+    prefixes = ["Der", "", "Die Katze", "Ein"] * 5
+    for sentence, prefix, row in zip(
+        sentences, prefixes, translator.continuations(sentences, prefixes, count=3), strict=True
+    ):
+        begun = len(translator.tokenizers.target.encode([prefix])[0])
+        assert len({continuation.text for continuation in row}) == 3
+        for rank, continuation in enumerate(row):
+            assert continuation.text.startswith(prefix)
+            log_probs, target = pair_log_probs(translator, sentence, continuation.text)
+            order = np.argsort(-log_probs, axis=1)
+            if order[begun + 1 :, 0].tolist() != target[begun + 1 :]:
+                continue  # the text has other pieces than the search has chosen
+            assert order[begun, rank] == target[begun]
+            expected = log_probs[begun, target[begun]]
+            assert continuation.score == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_prefix_that_cannot_begin_a_translation_is_refused(translator):
+    with pytest.raises(ValueError, match="vocabulary lacks a character of the prefix 'Der Ж'"):
+        translator.continuations(["The dog."], ["Der Ж"])
+    with pytest.raises(ValueError, match=r"has \d+ tokens, and a translation has at most \d+; sho"):
+        translator.continuations(["The dog."], ["Hund" * 120])
+    with pytest.raises(ValueError, match="1 sources and 2 targets cannot be paired"):
+        translator.continuations(["The dog."], ["Der", "Die"])
+    assert translator.continuations([" "], ["Der"]) == [[("", 0.0)]]
+
+
 def test_settings_that_make_no_sense(translator):
     for beam_size in (0, 2.5):
         message = f"beam_size={beam_size} must be a whole number of at least 1"

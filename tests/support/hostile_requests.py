@@ -12,13 +12,14 @@ from urllib.parse import urlsplit
 import numpy as np
 from support.damage import damaged
 
-SIGNATURES = ("serving_default", "translate_beam", "translate_ids", "score", "none", "")
 INPUTS = {
     "serving_default": ("text",),
     "translate_beam": ("text",),
+    "translate_prefix": ("text", "prefix"),
     "translate_ids": ("ids", "lengths"),
     "score": ("source", "target"),
 }
+SIGNATURES = (*INPUTS, "none", "")
 VALUES = (None, True, -1, 2**31, 1e308, "", "text", "\ud800", [], [[]], {}, {"b64": "?"}, [0] * 70)
 
 

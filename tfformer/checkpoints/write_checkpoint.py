@@ -31,8 +31,8 @@ def write_checkpoint(
     `format` is "hugging_face" or "marian". With "hugging_face", a run imported from M2M100 or NLLB
     becomes a checkpoint for `M2M100ForConditionalGeneration`, any other run for `MarianMTModel`.
     For Marian, the run must be an imported model, fine-tuned or not, or trained with
-    `model.dialect: marian`. ValueError: the run is not finished, has a trimmed vocabulary, or cannot
-    be represented in the format.
+    `model.dialect: marian`. ValueError: the run is not finished, has a trimmed vocabulary, or
+    cannot be represented in the format.
     """
     opened = Run.open(run)
     opened.check_architecture("encoder-decoder")

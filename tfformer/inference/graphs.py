@@ -15,6 +15,7 @@ from tfformer.inference.logits import (
     forbid_repeated_ngrams,
     forbid_words,
     penalize_repetition,
+    top_k,
     without,
 )
 from tfformer.inference.search import (
@@ -47,6 +48,8 @@ class DecoderState(NamedTuple):
     memory: ProjectedMemory  # the projected sources
     # (B, U), added to the logits of the candidates; () without a shortlist
     bias: Any = ()
+    # (B, P) int32, the tokens that the translations begin with, 0 after the last; () without any
+    prefix: Any = ()
 
     def enlarged(self, times: tf.Tensor) -> "DecoderState":
         """Return this state with `times` its capacity."""
@@ -58,10 +61,10 @@ class DecoderState(NamedTuple):
 
     def kept(self, sentences: tf.Tensor) -> "DecoderState":
         """Return the state of the sentences with these indices."""
-        memory, bias = gather_rows((self.memory, self.bias), sentences)
+        fixed = gather_rows((self.memory, self.bias, self.prefix), sentences)
         if isinstance(self.cache, BeamCache):
-            return DecoderState(self.cache.kept(sentences), memory, bias)
-        return DecoderState(gather_rows(self.cache, sentences), memory, bias)
+            return DecoderState(self.cache.kept(sentences), *fixed)
+        return DecoderState(gather_rows(self.cache, sentences), *fixed)
 
 
 class Decoding(NamedTuple):
@@ -83,6 +86,7 @@ def translate_ids(
     to_logits: ToLogits | None = None,
     first_token: int | None = None,
     shortlist: Shortlist | None = None,
+    prefix: tf.Tensor | None = None,
 ) -> Hypotheses:
     """Find the best translations of each source, by greedy or beam search.
 
@@ -94,17 +98,20 @@ def translate_ids(
         decoding: The search, with N beams; 1 is greedy search, which has no length penalty.
         to_logits: Projects hidden states (..., D) to logits (..., V); `model.logits` by default. It
             is not called with a shortlist.
-        first_token: The id that every translation begins with, with probability 1, such as a
-            language token.
+        first_token: The id that every translation begins with, such as a language token.
         shortlist: The pieces to choose from, by default all. Scores are log-probabilities among the
-            candidates of a sentence. There must be no `first_token` and no rules in the dialect.
+            candidates of a sentence. There must be no rules in the dialect.
+        prefix: (B, P) int32, the ids that each translation begins with, 0 after the last; the first
+            is `first_token`, if there is one. They have probability 1, so that scores are
+            log-probabilities of what follows.
 
     Returns:
         N hypotheses for each of the B sources, best first.
     """
     beam_size, dialect = decoding.beam_size, model.dialect
-    candidates = shortlist.candidates(source, spare=2 * beam_size) if shortlist else None
-    start = start_decoding(model, source, max_length, beam_size, to_logits, first_token, candidates)
+    prefix = _beginning(source, first_token, prefix)
+    candidates = shortlist.candidates(source, prefix, spare=2 * beam_size) if shortlist else None
+    start = start_decoding(model, source, max_length, beam_size, to_logits, prefix, candidates)
     step_fn, state, max_lengths, capacity, rounds = start
     limits: dict[str, Any] = {
         "capacity": capacity,
@@ -149,7 +156,8 @@ def sample_ids(
     `batch` () int32 distinguishes batches that share a seed. Scores are log-probabilities in nats
     after the dialect's rules, but before temperature, `top_k` and `top_p`.
     """
-    start = start_decoding(model, source, max_length, beam_size=1, first_token=first_token)
+    prefix = _beginning(source, first_token)
+    start = start_decoding(model, source, max_length, beam_size=1, prefix=prefix)
     step_fn, state, max_lengths, _, rounds = start
     return sample(
         step_fn,
@@ -164,6 +172,73 @@ def sample_ids(
         suppressed=suppressed_token(model.dialect),
         rule=logits_rule(model.dialect, of_beams=False),
     )
+
+
+def continue_translations(
+    model: Transformer,
+    source: tf.Tensor,
+    prefix: tf.Tensor,
+    count: int,
+    max_length: int,
+    decoding: DecodingConfig,
+    to_logits: ToLogits | None = None,
+    first_token: int | None = None,
+    shortlist: Shortlist | None = None,
+) -> Hypotheses:
+    """Find the most likely tokens after a prefix of each translation, and continue each greedily.
+
+    The arguments are those of `translate_ids`.
+
+    Returns:
+        K = `count` hypotheses for each of the B sources: the k-th begins with the prefix and the
+        k-th most likely token after it. Its score is the log-probability of that token. The first
+        is the greedy translation with this prefix.
+    """
+    prefix = _beginning(source, first_token, prefix)
+    log_probs, tokens = _next_tokens(model, source, prefix, count, to_logits, shortlist)  # (B, K)
+    lengths = tf.math.count_nonzero(prefix, axis=1, keepdims=True, dtype=tf.int32)  # (B, 1)
+    longer = tf.repeat(tf.pad(prefix, ((0, 0), (0, 1))), count, axis=0)  # (B * K, P + 1)
+    is_next = tf.range(tf.shape(longer)[1]) == tf.repeat(lengths, count, axis=0)
+    continued = translate_ids(
+        model,
+        tf.repeat(source, count, axis=0),
+        max_length,
+        decoding.replace(beam_size=1),
+        to_logits,
+        first_token,
+        shortlist,
+        tf.where(is_next, tf.reshape(tokens, (-1, 1)), longer),
+    )
+    width = tf.shape(continued.ids)[2]
+    hypotheses = Hypotheses(
+        ids=tf.reshape(continued.ids, (-1, count, width)),
+        lengths=tf.reshape(continued.lengths, (-1, count)),
+        scores=log_probs,
+    )
+    return _empty_where(source[:, 0] == PAD_ID, hypotheses)
+
+
+def _next_tokens(
+    model: Transformer,
+    source: tf.Tensor,
+    prefix: tf.Tensor,
+    count: int,
+    to_logits: ToLogits | None,
+    shortlist: Shortlist | None,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return the log-probabilities and ids (B, K) of the most likely tokens after each prefix."""
+    starts = tf.fill((tf.shape(source)[0], 1), START_ID)
+    previous = tf.concat([starts, prefix], axis=1)  # (B, 1 + P)
+    hidden = model.hidden({"source": source, "target": previous})  # (B, 1 + P, D)
+    lengths = tf.math.count_nonzero(prefix, axis=1, dtype=tf.int32)  # (B,)
+    logits = (to_logits or model.logits)(tf.gather(hidden, lengths, batch_dims=1))
+    logits = tf.cast(logits, tf.float32)  # (B, V)
+    if shortlist:
+        logits = tf.where(shortlist.allowed(source), logits, IMPOSSIBLE)
+    log_probs = tf.nn.log_softmax(logits)
+    for token in (PAD_ID, START_ID, suppressed_token(model.dialect)):
+        log_probs = without(log_probs, token)
+    return top_k(log_probs, count)
 
 
 def suppressed_token(dialect: Dialect) -> int | None:
@@ -206,17 +281,22 @@ def start_decoding(
     max_length: int,
     beam_size: int,
     to_logits: ToLogits | None = None,
-    first_token: int | None = None,
+    prefix: tf.Tensor | None = None,
     candidates: tuple[tf.Tensor, tf.Tensor] | None = None,
 ) -> Decoding:
     """Encode the sources and prepare the step function and state that every search needs.
 
     If S is static, so is the capacity, and every shape in the graph is fixed. Otherwise the cache
     starts small and grows, because few translations approach their limit. With `candidates`, the
-    search uses their indices as ids. The other arguments are those of `translate_ids`.
+    search uses their indices as ids. At least one token follows a prefix, if `max_length` permits
+    it. The other arguments are those of `translate_ids`.
     """
     lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.int32)  # (B,)
     max_lengths = length_limits(lengths, max_length, model.dialect)  # (B,)
+    if prefix is not None:
+        longer = tf.math.count_nonzero(prefix, axis=1, dtype=tf.int32) + 1  # (B,)
+        longer = tf.minimum(tf.maximum(max_lengths, longer), max_length)
+        max_lengths = tf.where(lengths > 0, longer, 0)
     capacity: int | tf.Tensor
     if source.shape[1]:
         with tf.init_scope():  # outside the graph that is being traced
@@ -240,27 +320,42 @@ def start_decoding(
         cache = model.decoder.empty_beam_cache(tf.size(lengths), beam_size, first_capacity)
     state = DecoderState(cache, memory)
     if candidates is None:
-        step_fn = _step_fn(model, beam_size, to_logits or model.logits, first_token)
-    elif first_token is not None:
-        raise ValueError(f"first_token={first_token} cannot be combined with a shortlist; omit one")
+        step_fn = _step_fn(model, beam_size, to_logits or model.logits)
     else:
         ids, bias = candidates
         step_fn = _step_fn_among(model, beam_size, ids)
         if model.output_bias is not None:
             bias += tf.cast(tf.gather(model.output_bias, ids), tf.float32)
         state = state._replace(bias=bias)
+        if prefix is not None:
+            prefix = tf.argmax(prefix[:, :, tf.newaxis] == ids, axis=2, output_type=tf.int32)
+    if prefix is not None:
+        state = state._replace(prefix=tf.pad(prefix, ((0, 0), (0, 1))))  # 0 at all later steps
     return Decoding(step_fn, state, max_lengths, capacity, rounds)
 
 
-def _step_fn(
-    model: Transformer, beam_size: int, to_logits: ToLogits, first_token: int | None
-) -> StepFn:
+def _beginning(
+    source: tf.Tensor, first_token: int | None, prefix: tf.Tensor | None = None
+) -> tf.Tensor | None:
+    """Return the ids (B, P) that translations begin with, 0 after the last; None for no ids."""
+    if first_token is None:
+        return prefix
+    first = tf.fill((tf.shape(source)[0], 1), first_token)
+    return first if prefix is None else tf.concat([first, prefix[:, 1:]], axis=1)
+
+
+def _forced(logits: tf.Tensor, given: tf.Tensor) -> tf.Tensor:
+    """Return logits (R, V) by which the given tokens (R,) have probability 1; 0 gives none."""
+    is_given = tf.range(tf.shape(logits)[1]) == given[:, tf.newaxis]
+    certain = tf.cast(tf.where(is_given, 0.0, IMPOSSIBLE), logits.dtype)
+    return tf.where((given != PAD_ID)[:, tf.newaxis], certain, logits)
+
+
+def _step_fn(model: Transformer, beam_size: int, to_logits: ToLogits) -> StepFn:
     """Return the step function of a search with N beams, over a `DecoderState`."""
     hidden_step: Callable[..., tuple[tf.Tensor, Any]] = model.hidden_step
     if beam_size > 1:
         hidden_step = model.hidden_beam_step
-    is_first = tf.range(model.target_vocab_size) == (-1 if first_token is None else first_token)
-    certain = tf.where(is_first, 0.0, IMPOSSIBLE)  # (V,), the logits that force the first token
 
     def step_fn(
         ids: tf.Tensor, step: tf.Tensor, state: DecoderState
@@ -268,8 +363,10 @@ def _step_fn(
         ids = tf.reshape(ids, (-1, beam_size))  # (B, N)
         hidden, cache = hidden_step(ids, step, state.cache, state.memory)  # (B, N, D)
         logits = to_logits(tf.reshape(hidden, (-1, model.d_model)))  # (R, V)
-        if first_token is not None:
-            logits = tf.where(step == 0, tf.cast(certain, logits.dtype), logits)
+        if tf.is_tensor(state.prefix):
+            last = tf.shape(state.prefix)[1] - 1
+            given = tf.gather(state.prefix, tf.minimum(step, last), axis=1)  # (B,)
+            logits = _forced(logits, tf.repeat(given, beam_size))
         return logits, state._replace(cache=cache)
 
     return step_fn
@@ -283,7 +380,7 @@ def _step_fn_among(model: Transformer, beam_size: int, candidates: tf.Tensor) ->
     def to_logits(hidden: tf.Tensor) -> tf.Tensor:
         return tf.matmul(hidden, tf.cast(kernel, hidden.dtype))
 
-    over_indices = _step_fn(model, beam_size, to_logits, first_token=None)
+    over_indices = _step_fn(model, beam_size, to_logits)
 
     def step_fn(
         ids: tf.Tensor, step: tf.Tensor, state: DecoderState
@@ -407,10 +504,8 @@ def continue_prefixes(
         logits = tf.cast(to_logits(hidden[:, 0]), tf.float32)  # (R, V)
         next_position = position + 1
         given = tf.gather(prefixes, tf.minimum(next_position, longest - 1), axis=1)  # (R,)
-        is_given = tf.range(tf.shape(logits)[1]) == given[:, tf.newaxis]
-        certain = tf.where(is_given, 0.0, IMPOSSIBLE)  # (R, V)
-        in_prefix = (next_position < lengths)[:, tf.newaxis]
-        return tf.where(in_prefix, certain, logits), (cache, prefixes, lengths)
+        given = tf.where(next_position < lengths, given, PAD_ID)
+        return _forced(logits, given), (cache, prefixes, lengths)
 
     rounds = Rounds(
         capacity=lambda state: capacity_of(state[0]) - shared,

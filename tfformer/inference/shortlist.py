@@ -33,11 +33,15 @@ class Shortlist:
         ids = np.append(table.ids, END_ID).astype(np.int16 if is_narrow else np.int32)
         self._ids = tf.constant(ids)
 
-    def candidates(self, source: tf.Tensor, spare: int = 0) -> tuple[tf.Tensor, tf.Tensor]:
+    def candidates(
+        self, source: tf.Tensor, prefix: tf.Tensor | None = None, spare: int = 0
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """Return the pieces that a batch of sources (B, S) is translated with.
 
         Args:
-            source: The sources. If S is static, so is U: 4 + S * M, at most V, and `spare`.
+            source: The sources.
+            prefix: (B, P), the ids that the translations begin with, which are candidates too. If S
+                and P are static, so is U: 4 + S * M + P, at most V, and `spare`.
             spare: Number of unused candidates to add.
 
         Returns:
@@ -53,6 +57,22 @@ class Shortlist:
             >>> (bias == 0).numpy().astype(int).tolist()
             [[1, 1, 1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1, 0, 1]]
         """
+        is_allowed = self.allowed(source)  # (B, V)
+        if prefix is not None:
+            is_allowed |= marked(prefix, prefix != PAD_ID, tf.shape(is_allowed))
+        is_used = tf.reduce_any(is_allowed, axis=0)  # (V,)
+        widths = [source.shape[1], 0 if prefix is None else prefix.shape[1]]
+        if None in widths:
+            ids = tf.cast(tf.where(is_used)[:, 0], tf.int32)
+        else:
+            most = END_ID + 1 + widths[0] * self._longest + widths[1]
+            ids = tf.math.top_k(tf.cast(is_used, tf.int32), min(most, self.vocab_size)).indices
+        bias = tf.where(tf.gather(is_allowed, ids, axis=1), 0.0, IMPOSSIBLE)
+        bias = tf.pad(bias, ((0, 0), (0, spare)), constant_values=IMPOSSIBLE)
+        return tf.pad(ids, ((0, spare),), constant_values=PAD_ID), bias
+
+    def allowed(self, source: tf.Tensor) -> tf.Tensor:
+        """Return which pieces are candidates of each source (B, S), as a mask (B, V)."""
         slot = tf.range(self._longest)
         index = tf.gather(self._offsets, source)[:, :, tf.newaxis] + slot  # (B, S, M)
         index = tf.minimum(index, self._ids.shape[0] - 1)
@@ -60,13 +80,4 @@ class Shortlist:
         entries = tf.reshape(tf.cast(tf.gather(self._ids, index), tf.int32), [rows, -1])
         is_entry = slot < tf.gather(self._lengths, source)[:, :, tf.newaxis]
         is_allowed = marked(entries, tf.reshape(is_entry, [rows, -1]), [rows, self.vocab_size])
-        is_allowed |= tf.range(self.vocab_size) <= END_ID  # (B, V)
-        is_used = tf.reduce_any(is_allowed, axis=0)  # (V,)
-        if source.shape[1] is None:
-            ids = tf.cast(tf.where(is_used)[:, 0], tf.int32)
-        else:
-            most = END_ID + 1 + source.shape[1] * self._longest
-            ids = tf.math.top_k(tf.cast(is_used, tf.int32), min(most, self.vocab_size)).indices
-        bias = tf.where(tf.gather(is_allowed, ids, axis=1), 0.0, IMPOSSIBLE)
-        bias = tf.pad(bias, ((0, 0), (0, spare)), constant_values=IMPOSSIBLE)
-        return tf.pad(ids, ((0, spare),), constant_values=PAD_ID), bias
+        return is_allowed | (tf.range(self.vocab_size) <= END_ID)

@@ -28,6 +28,7 @@ from tfformer.data.tokenizers import Tokenizer
 from tfformer.inference import Translation, evaluation
 from tfformer.inference.graphs import (
     FIRST_CAPACITY,
+    continue_translations,
     sample_ids,
     token_log_probs,
     translate_ids,
@@ -37,7 +38,7 @@ from tfformer.inference.text_model import SAMPLES, Measured, TextModel, check_si
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Model, Run, Tokenizers
 from tfformer.runtime.devices import has_gpu
-from tfformer.special_ids import END_ID
+from tfformer.special_ids import END_ID, UNKNOWN_ID
 from tfformer.text import Align, TextTranslator
 
 BATCH_SIZE = 64
@@ -343,7 +344,72 @@ class Translator(TextModel):
             first_token=self.tokenizers.target.prefix_id,
             shortlist=self.shortlist,
         )
-        return self._in_batches(encoded, batch_size, lambda ids, batch: graph(ids), batch_tokens)
+        return self._in_batches(encoded, batch_size, lambda ids, numbers: graph(ids), batch_tokens)
+
+    def continuations(
+        self, sentences: Sentences, prefixes: Sequence[str], count: int = 5
+    ) -> list[list[Translation]]:
+        """Translate sentences with given beginnings, in several ways.
+
+        Args:
+            sentences: B texts, or the result of `encode`.
+            prefixes: B texts, the beginnings of the translations, such as their first words; an
+                empty one leaves the beginning to the model.
+            count: Number of translations of each sentence, at most as many as there are pieces.
+
+        Returns:
+            For each sentence `count` translations that begin with its prefix, and continue with the
+            most likely pieces, best first; a single empty one for a blank sentence. The score is
+            the log-probability in nats of the piece after the prefix; the pieces after it are
+            chosen greedily. The first is therefore the greedy translation with this prefix.
+
+        Raises:
+            ValueError: The numbers of sentences and prefixes differ, a prefix is too long for the
+                model or has a character that its vocabulary lacks, or the weights are damaged.
+
+        Example:
+            >>> import tfformer
+            >>> tokenizer = tfformer.Tokenizer.train(["a b c d"] * 20, vocab_size=9)
+            >>> model = tfformer.Transformer(9, 9, num_layers=1, d_model=8, num_heads=2, d_ff=8)
+            >>> translator = tfformer.Translator(model, tokenizer, max_length=8)
+            >>> [translations] = translator.continuations(["a b"], ["c d"], count=3)
+            >>> [translation.text.startswith("c d") for translation in translations]
+            [True, True, True]
+        """
+        check_pairs(sentences, prefixes)
+        count = min(require_size("count", count), self.tokenizers.target.vocab_size - END_ID)
+        encoded = self.encode(sentences)
+        warn_of_truncation([sentences], [encoded], stacklevel=2)
+        begun = self._prefix_ids(prefixes)
+        graph = self._graph(
+            continue_translations,
+            tf.TensorSpec((None, None), tf.int32),
+            count=count,
+            max_length=self.max_length,
+            decoding=self.decoding,
+            first_token=self.tokenizers.target.prefix_id,
+            shortlist=self.shortlist,
+        )
+
+        def decode(ids: np.ndarray, numbers: Sequence[int]) -> Hypotheses:
+            return graph(ids, pad([begun[number] for number in numbers]))
+
+        return self._in_batches(encoded, max(1, BATCH_SIZE // count), decode)
+
+    def _prefix_ids(self, prefixes: Sequence[str]) -> list[list[int]]:
+        rows = self.tokenizers.target.encode(prefixes)
+        for prefix, ids in zip(prefixes, rows, strict=True):
+            if len(ids) >= self.max_length - 1:
+                raise ValueError(
+                    f"the prefix {prefix!r} has {len(ids)} tokens, and a translation has at most "
+                    f"{self.max_length - 1}; shorten it"
+                )
+            if UNKNOWN_ID in ids:
+                raise ValueError(
+                    f"the vocabulary lacks a character of the prefix {prefix!r}; use another "
+                    "word, or train with tokenizer.byte_fallback"
+                )
+        return rows
 
     def sample(
         self,
@@ -389,7 +455,10 @@ class Translator(TextModel):
             top_p=top_p,
             first_token=self.tokenizers.target.prefix_id,
         )
-        drawn = self._in_batches(encoded, batch_size, lambda ids, batch: graph(ids, seed, batch))
+        batch = itertools.count()
+        drawn = self._in_batches(
+            encoded, batch_size, lambda ids, numbers: graph(ids, seed, next(batch))
+        )
         return [translation.text for (translation,) in drawn]
 
     def score(
@@ -456,10 +525,10 @@ class Translator(TextModel):
         self,
         sentences: EncodedSentences,
         batch_size: int,
-        decode: Callable[[np.ndarray, int], Hypotheses],
+        decode: Callable[[np.ndarray, Sequence[int]], Hypotheses],
         batch_tokens: int | None = None,
     ) -> list[list[Translation]]:
-        """Decode sentences of similar length together with `decode(ids, batch_number)`.
+        """Decode sentences of similar length together with `decode(ids, their_numbers)`.
 
         A batch has `batch_tokens` tokens or, without them, `batch_size` sentences.
         """
@@ -470,8 +539,8 @@ class Translator(TextModel):
         if batch_tokens is not None:
             lengths = [len(row) + FIRST_CAPACITY for row in rows]
             batches = token_batches(order, lengths, batch_tokens)
-        for batch, numbers in enumerate(batches):
-            hypotheses = decode(pad([rows[number] for number in numbers]), batch)
+        for numbers in batches:
+            hypotheses = decode(pad([rows[number] for number in numbers]), numbers)
             for number, row in zip(numbers, self._texts(hypotheses), strict=True):
                 translations[number] = row
         return translations

@@ -6,6 +6,7 @@ server can batch requests. The questions that check them are at the end.
 Shape letters: B sentences, S source tokens, T target tokens, N beams.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -18,6 +19,7 @@ from tfformer.export.parity import Inputs, Outputs, Question, Scored, beam, gree
 from tfformer.inference.generator import Generator
 from tfformer.inference.graphs import (
     continue_prefixes,
+    continue_translations,
     source_ids,
     token_log_probs,
     translate_ids,
@@ -28,10 +30,11 @@ from tfformer.inference.text_model import TextModel
 from tfformer.inference.translator import Translator
 from tfformer.model.token_model import ToLogits
 from tfformer.runtime.tracing import traced
-from tfformer.special_ids import END_ID, PAD_ID, START_ID
+from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 
-TEXT, SOURCE, TARGET = (  # (B,)
-    tf.TensorSpec((None,), tf.string, name) for name in ("text", "source", "target")
+CONTINUATIONS = 5  # translations of a sentence with a given beginning
+TEXT, PREFIX, SOURCE, TARGET = (  # (B,)
+    tf.TensorSpec((None,), tf.string, name) for name in ("text", "prefix", "source", "target")
 )
 IDS = [  # (B, S) and their lengths (B,)
     tf.TensorSpec((None, None), tf.int32, "ids"),
@@ -96,6 +99,7 @@ class _Translating:
         over_text = {
             "serving_default": traced(self.translate, input_signature=[TEXT]),
             "translate_beam": traced(self.translate_beam, input_signature=[TEXT]),
+            "translate_prefix": traced(self.translate_prefix, input_signature=[TEXT, PREFIX]),
             "score": traced(self.score, input_signature=[SOURCE, TARGET]),
         }
         over_ids = {"translate_ids": traced(self.translate_ids, input_signature=IDS)}
@@ -113,10 +117,35 @@ class _Translating:
         """Text (B,) -> its best translations (B, N) and their scores (B, N), best first."""
         beam_size = self.translator.decoding.beam_size
         result = self._search(self._source(text), beam_size)
-        ids = tf.reshape(result.ids, (-1, tf.shape(result.ids)[2]))
-        texts = self.translator.tokenizers.target.detokenize(ids)
-        translations = tf.reshape(texts, (-1, beam_size))
-        return {"translations": translations, "scores": tf.reshape(result.scores, (-1, beam_size))}
+        return {
+            "translations": self._texts(result, beam_size),
+            "scores": tf.reshape(result.scores, (-1, beam_size)),
+        }
+
+    def translate_prefix(self, text: tf.Tensor, prefix: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Text (B,) and the beginning of each translation (B,) -> K continuations (B, K).
+
+        Also returns the probability (B, K) of the piece after the beginning, with which each
+        continuation goes on; see `Translator.continuations`.
+        """
+        ids, _ = self._ids_and_lengths(self.translator.tokenizers.target, prefix)
+        message = "a prefix has a character that the model's vocabulary lacks; use another word"
+        tf.debugging.assert_none_equal(ids, UNKNOWN_ID, message=message)
+        result = continue_translations(
+            self.translator.model,
+            self._source(text),
+            ids,
+            CONTINUATIONS,
+            self.translator.max_length,
+            self.translator.decoding,
+            self.to_logits,
+            self.translator.tokenizers.target.prefix_id,
+            self.translator.shortlist,
+        )
+        return {
+            "translations": self._texts(result, CONTINUATIONS),
+            "probabilities": tf.exp(tf.reshape(result.scores, (-1, CONTINUATIONS))),
+        }
 
     def translate_ids(self, ids: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
         """Ids (B, S) -> their greedy translation (B, T).
@@ -152,6 +181,12 @@ class _Translating:
             self.translator.tokenizers.target.prefix_id,
             self.translator.shortlist,
         )
+
+    def _texts(self, result: Hypotheses, count: int) -> tf.Tensor:
+        """Return the texts (B, N) of N hypotheses per sentence."""
+        ids = tf.reshape(result.ids, (-1, tf.shape(result.ids)[2]))
+        texts = self.translator.tokenizers.target.detokenize(ids)
+        return tf.reshape(texts, (-1, count))
 
     def _source(self, text: tf.Tensor) -> tf.Tensor:
         ids, lengths = self._ids_and_lengths(self.translator.tokenizers.source, text)
@@ -236,6 +271,7 @@ def questions_of(model: TextModel, samples: Sequence[str]) -> list[Question]:
             _over_ids("translate_ids", model, samples, over_text.expected),
             over_text,
             beam("translate_beam", model, samples),
+            _prefix(model, samples, translations),
             _score({"source": samples, "target": translations}, translations, log_probs),
         ]
     assert isinstance(model, Generator)
@@ -268,6 +304,24 @@ def _over_ids(
 
     inputs = {"ids": padded, "lengths": list(map(len, rows))}
     return Question(signature, 1, signature, [inputs], read, expected)
+
+
+def _prefix(model: Translator, samples: Sequence[str], translations: Sequence[str]) -> Question:
+    """Ask for the most likely translation that begins with the first half of each translation."""
+    halves = [text[: len(text) // 2] for text in translations]
+    encoded = model.tokenizers.target.encode(halves)
+    prefixes = [
+        "" if UNKNOWN_ID in ids or len(ids) >= model.max_length - 1 else half
+        for half, ids in zip(halves, encoded, strict=True)
+    ]
+    expected = [best for best, *_ in model.continuations(model.encode(samples), prefixes, 1)]
+
+    def read(outputs: Outputs) -> list[Scored]:
+        pairs = zip(outputs["translations"], outputs["probabilities"], strict=True)
+        return [(texts[0], math.log(probabilities[0])) for texts, probabilities in pairs]
+
+    inputs: Inputs = {"text": samples, "prefix": prefixes}
+    return Question("translate_prefix", 1, "translate_prefix", [inputs], read, expected)
 
 
 def _score(inputs: Inputs, texts: Sequence[str], log_probs: Sequence[float]) -> Question:

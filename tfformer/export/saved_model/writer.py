@@ -105,6 +105,7 @@ def _write_warmup(folder: Path) -> None:
     """
     ids = {"ids": np.array([[END_ID + 1]], np.int32), "lengths": np.array([1], np.int32)}
     values = ids | dict.fromkeys(("text", "source", "target"), np.array([FIRST_TEXT], object))
+    values["prefix"] = np.array([""], object)
     path = folder / WARMUP_FILE
     path.parent.mkdir()
     with tf.io.TFRecordWriter(str(path)) as file:
