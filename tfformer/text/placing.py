@@ -34,7 +34,8 @@ from the words beside it, unless the sentence joins them.
    'Jetzt ansehen <code>ls</code> <code>man</code>.'
 
 4. The remaining words between two connected words are connected to the remaining words between the
-same two words of the translation, at the same relative position.
+same two words of the translation, at the same relative position. If there are none, they are
+connected to the remaining words of the whole translation in the same way.
 
    >>> place("The <b>dog</b> sleeps.", "Der Hund schläft.")
    'Der <b>Hund</b> schläft.'
@@ -85,7 +86,8 @@ TOKEN = re.compile(
     rf"|\S[{MARKS}]*(?:(?<=[\u1039\u17d2])\S[{MARKS}]*)*"  # stacked consonants of Burmese and Khmer
 )
 EDGE = re.compile(rf"(?<!{LETTER})|(?!{LETTER})")  # of a word, or between signs
-SEPARATOR = re.compile(r"(?<=\d)[.,](?=\d)")  # in numbers; languages use different separators
+# In numbers; languages use different separators.
+THOUSANDS, DECIMAL = re.compile(r"(?<=\d)[.,](?=\d{3}(?!\d))"), re.compile(r"(?<=\d),(?=\d)")
 QUOTES = "\"'“”„‟‘’‚«»‹›"  # one opens or closes, depending on the language
 CLAUSE = 6  # a longer "word" between spaces is a clause of a script without spaces
 CLOSING = ".,;:!?…)]}»«”“’\"'、。，；：！？）」』】"  # signs that follow a word, and no part of it
@@ -104,7 +106,7 @@ class TextToken:
 
     start: int
     end: int
-    text: str  # case-folded, and for a number only the digits
+    text: str  # case-folded, and numbers as in 12500.5
     word: int  # the number of the word between spaces
     is_word: bool
     copy: Piece | None = None  # for a protected word
@@ -192,7 +194,8 @@ def _tokens(text: str, protected: Mapping[Span, Piece | None]) -> list[TextToken
     spans += [match.span() for match in TOKEN.finditer(text, end)]
     tokens = []
     for start, end in spans:
-        folded = " ".join(SEPARATOR.sub("", text[start:end].casefold()).split())
+        number = DECIMAL.sub(".", THOUSANDS.sub("", text[start:end].casefold()))
+        folded = " ".join(number.split())
         word = bisect_right(word_starts, start) - 1
         copy = protected.get((start, end))
         is_word = text[start].isalnum() or text[start] == "_" or copy is not None
@@ -245,8 +248,11 @@ def _connected(
         if token in equal and (token.copy or not others or equal[token] in others):
             others = [equal[token]]
         token.targets = sorted(numbers[other] for other in others)
-    _connect_by_position(source, target)
+    _connect_between(source, target)
     _insert_lost(source, target)
+    _spread(
+        [token for token in source if token.is_plain and not token.targets], _free(source, target)
+    )
     return source, target
 
 
@@ -305,10 +311,15 @@ def _linked(
     return linked
 
 
-def _connect_by_position(source: Sequence[TextToken], target: Sequence[TextToken]) -> None:
-    """Connect the remaining words: rule 4."""
+def _free(source: Sequence[TextToken], target: Sequence[TextToken]) -> list[int]:
+    """Return the numbers of the words of the translation that no word is connected to."""
     taken = {number for token in source for number in token.targets}
-    words = [n for n, token in enumerate(target) if token.is_plain and n not in taken]
+    return [n for n, token in enumerate(target) if token.is_plain and n not in taken]
+
+
+def _connect_between(source: Sequence[TextToken], target: Sequence[TextToken]) -> None:
+    """Connect the remaining words between two connected words: rule 4."""
+    words = _free(source, target)
     run: list[TextToken] = []
     ends = [0]  # of the words that connected tokens are connected to
     for token in [*source, None]:
@@ -317,14 +328,18 @@ def _connect_by_position(source: Sequence[TextToken], target: Sequence[TextToken
             continue
         high = token.targets[0] if token else len(target)
         low = next(end for end in reversed(ends) if end <= high)
-        free = words[bisect_left(words, low) : bisect_left(words, high)]
-        scale = len(free) / max(1, len(run))
-        for index, one in enumerate(run if free else []):
-            first, last = math.ceil(index * scale - 0.5), math.ceil((index + 1) * scale - 0.5)
-            first = min(first, len(free) - 1)
-            one.targets = free[first : max(first + 1, last)]
+        _spread(run, words[bisect_left(words, low) : bisect_left(words, high)])
         run = []
         ends.append(token.targets[-1] + 1 if token else 0)
+
+
+def _spread(run: Sequence[TextToken], free: Sequence[int]) -> None:
+    """Connect tokens to words of the translation at the same relative position."""
+    scale = len(free) / max(1, len(run))
+    for index, one in enumerate(run if free else []):
+        first, last = math.ceil(index * scale - 0.5), math.ceil((index + 1) * scale - 0.5)
+        first = min(first, len(free) - 1)
+        one.targets = free[first : max(first + 1, last)]
 
 
 def _insert_lost(source: Sequence[TextToken], target: list[TextToken]) -> None:
@@ -337,7 +352,8 @@ def _insert_lost(source: Sequence[TextToken], target: list[TextToken]) -> None:
             lost.append((gap, token))
         elif token.is_word and token.targets:
             end = _densest(token.targets, 1)[1] // 2
-            gap = gaps[bisect_left(gaps, end)]
+            behind = gaps[bisect_left(gaps, end)]
+            gap = behind if token.is_plain else max(gap, behind)  # lost words keep their order
     lost.sort(key=itemgetter(0))
     for token in source:
         token.targets = [n + bisect_right(lost, n, key=itemgetter(0)) for n in token.targets]
@@ -470,7 +486,8 @@ class _Placing:
             for before, behind in parts
         ]
         limit = len(self._words) - sum(needs[1:])  # of words before the next cue
-        scale = len(translation) / len(self._text)
+        ends = list(itertools.accumulate(map(len, self._strings), initial=0))
+        scale = ends[-1] / len(self._text)
         cue_ends = []
         begin = count = 0  # words before this cue, and before this line
         for index in breaks:
@@ -483,7 +500,7 @@ class _Placing:
                 numbers = [every[low]]
             if numbers:
                 wanted = self._offsets[index] * scale
-                number = min(numbers, key=lambda one: abs(self._target[one - 1].end - wanted))
+                number = min(numbers, key=lambda one: abs(ends[2 * one] - wanted))
                 count = bisect_left(self._words, 2 * number)
                 self._strings[2 * number] = self._pieces[index].raw
             elif index in fixed:
