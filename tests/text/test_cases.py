@@ -252,11 +252,35 @@ def test_the_model_gets_the_sentences_that_a_reader_sees(format, text, sentences
 
 @pytest.mark.parametrize(
     "aside",
-    ["[Music playing]", "(DOOR OPENS)", "♪ La la ♪", "♪", "<i>[a]</i>", "【音楽】", "- [b]"],
+    [
+        "[Music playing]",
+        "(DOOR OPENS)",
+        "♪ La la ♪",
+        "♪",
+        "<i>[a]</i>",
+        "【音楽】",
+        "- [b]",
+        "♬ la la ♬",
+        "*sighs*",
+    ],
 )
 def test_a_sound_or_a_song_is_no_part_of_a_sentence(aside):
     heard = translated(cues("He is here", aside, "and there"), "srt")[1]
     assert (heard[0], heard[-1]) == ("He is here", "and there")
+
+
+@pytest.mark.parametrize(
+    ("texts", "sentences"),
+    [
+        (["♪ Oh yes ♪\n♪ so it is ♪"], ["♪ Oh yes ♪", "♪ so it is ♪"]),
+        (["[door slams]\n(man\nshouts)", "and so"], ["[door slams]", "(man shouts)", "and so"]),
+        (["<i>♪ I love</i>", "<i>you ♪</i>", "bye now"], ["♪ I love you ♪", "bye now"]),
+        (["♪", "La la", "♪ lu lu"], ["La la", "♪ lu lu"]),
+        (["[a] He is [b]", "here (so", "long)"], ["[a] He is [b] here (so long)"]),
+    ],
+)
+def test_sounds_and_songs_may_span_lines_and_cues(texts, sentences):
+    assert translated(cues(*texts), "srt")[1] == sentences
 
 
 @pytest.mark.parametrize(
@@ -288,6 +312,7 @@ def test_cues_for_which_there_are_no_words_keep_their_order():
         ("en", "(Mr. A is here.)|So.|[Is it, then?]|Never.|(Mr.) B (as he says.) Is here."),
         ("en", "See vol. 3 and fig. 4.|See Fig. 3, Eq. 4 and Thm. 5.|About approx. 5 people."),
         ("ja", "5時です。|3時です。|「はい。」、と言った。|「はい。」|3時です。"),
+        ("ja", "「もう3時だ。」と言った。|『いや！』って？|「はい。」|時間です。"),
         ("zh", "2019年。|2020年。|他说：“来吧。”，然后走了。|好！|3个？"),
         ("km", "ខ្ញុំទៅ។|គាត់មក។"),
         ("bo", "བོད་ཡིག།|ང་འགྲོ།"),

@@ -10,6 +10,7 @@ import webencodings
 
 HEAD = 1024  # bytes in which HTML declares its encoding
 XML = re.compile(rb"<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.:-]+)")
+COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
 META = re.compile(rb"<meta\b[^>]*?\bcharset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 
 
@@ -31,18 +32,21 @@ def declared_encoding(head: bytes, format: str) -> Encoding:
     if head.startswith(codecs.BOM_UTF8):
         return Encoding()
     for declaration in declarations:
-        if match := declaration.search(head[:HEAD]):
+        if match := declaration.search(COMMENT.sub(b"", head[:HEAD])):
             return _encoding(match[1].decode("ascii"), format)
     return Encoding()
 
 
 def _encoding(label: str, format: str) -> Encoding:
+    standard = webencodings.lookup(label) if format == "html" else None
     try:
-        write = codecs.lookup(label).name
+        codec = codecs.lookup(label)
+        "".encode(codec.name)  # LookupError for a codec that is no encoding, such as "hex"
     except LookupError:
+        if standard is None:
+            return Encoding()
+        codec = standard.codec_info  # a label that only browsers know, such as "x-sjis"
+    if codec.name.startswith(("utf-16", "utf-32")):  # false, because the declaration is in ASCII
         return Encoding()
-    standard = webencodings.lookup(label)  # browsers read us-ascii and latin-1 as windows-1252
-    if write.startswith(("utf-16", "utf-32")):  # false, because the declaration is in ASCII
-        return Encoding()
-    read = standard.codec_info.name if format == "html" and standard else write
-    return Encoding(read, write)
+    # Browsers read us-ascii and latin-1 as windows-1252.
+    return Encoding(standard.codec_info.name if standard else codec.name, codec.name)

@@ -35,6 +35,7 @@ BRACKETED = re.compile(
     re.MULTILINE,
 )
 NO_BEGINNING = re.compile(r"[,;:、，；：。．！？）)」』”’]")  # UAX 29, SB8a
+QUOTED = re.compile("[」』][とっ]")  # 「はい。」と言った。
 # Abbreviations and ordinals whose full stop does not end a sentence, depending on what follows.
 BEFORE_NUMBER = re.compile(
     r"(?:^|[\s(\[])(?:vols?|figs?|eqs?|nos?|nrs?|pp?|chap|ch|secs?|sect|arts?|tabs?|app|ed|paras?|pts?"
@@ -201,7 +202,7 @@ def _goes_on(before: str, behind: str, within: re.Pattern[str] | None) -> bool:
     """Whether two sentences of sentencex are parts of one sentence."""
     end = before[-40:]
     is_glued = end[-1] == "." and (behind[0].isalnum() or behind[0] == "-")
-    if is_glued or NO_BEGINNING.match(behind):
+    if is_glued or NO_BEGINNING.match(behind) or QUOTED.match(end[-1] + behind[0]):
         return True
     if behind[0].islower() and BEFORE_SMALL.search(end):
         return True

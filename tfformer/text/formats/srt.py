@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 
 from tfformer.text.marked_sentence import Part, Piece, Reading, Role, raw_text, sentences
 
@@ -22,19 +21,25 @@ TOKEN = re.compile(
     r"|(?P<text>(?:[^<{\s]|[^\S\r\n]++(?![\r\n]))+|.|\s)",
     re.IGNORECASE,
 )
-SPEAKER = re.compile(r"\s*[-\u2010-\u2015\u2212]")
-DASH = re.compile(r"[-\u2010-\u2015\u2212](?=[^\W\d_])")
+DASHES = "\\-\u2010-\u2015\u2212"
+NOTES = "♩♪♫♬"
+BEGINNING = re.compile(rf"^[^\S\n]*[{DASHES}{NOTES}]", re.MULTILINE)  # a speaker, a song
+DASH = re.compile(rf"[{DASHES}](?=[^\W\d_])")
+# A line without words, or a sound or song, which may span lines.
 ASIDE = re.compile(
-    r"\s*(?:[-\u2010-\u2015\u2212]\s*)?(?:\[.*\]|\(.*\)|（.*）|【.*】|[♪♫#].*[♪♫#])\s*", re.DOTALL
-)  # a sound, a song
+    rf"^(?:[^\w\n]|_)*$|^[^\S\n]*(?:[{DASHES}][^\S\n]*)?(?:"
+    r"(?:(?:\[[^\[\]]{1,300}\]|\([^()]{1,300}\)|（[^（）]{1,300}）|【[^【】]{1,300}】)[^\S\n]*)+"
+    rf"|[{NOTES}].*[{NOTES}]|[{NOTES}][^{NOTES}]{{1,300}}[{NOTES}]|\#.*\#|\*.*\*)[^\S\n]*$",
+    re.MULTILINE,
+)
 
 
 def read_subtitles(text: Iterable[str], reading: Reading) -> Iterator[Part]:
     """Yield the sentences of a SubRip file, which is read as a whole, and the text between them.
 
     A sentence may span lines and cues; its translation breaks at about the same positions. A
-    sentence ends at a cue without words, before a speaker's dash, and before and after a line or
-    cue that is a sound in brackets or a song between notes.
+    sentence ends at a line without words, before a speaker's dash or a note, and before and after
+    lines that are a sound in brackets or a song between notes.
     """
     pieces = [_piece(match) for match in TOKEN.finditer("".join(text))]
     yield from sentences(list(_with_dashes(_with_ends(_joined(pieces)))), reading)
@@ -72,24 +77,16 @@ def _joined(pieces: Sequence[Piece]) -> Iterator[Piece]:
 def _with_ends(joined: Iterable[Piece]) -> list[Piece]:
     """Make a break end a sentence if another sentence begins after it."""
     pieces = list(joined)
-    breaks = [index for index, piece in enumerate(pieces) if piece.role is Role.CUE]
-    lines = [_text(pieces[start + 1 : end]) for start, end in pairwise([*breaks, len(pieces)])]
-    cues = [index for index in breaks if pieces[index].name == "cue"]
-    texts = [_text(pieces[start + 1 : end]) for start, end in pairwise([*cues, len(pieces)])]
-    asides = dict(zip(breaks, map(_is_aside, lines), strict=True))
-    aside_cues = dict(zip(cues, map(_is_aside, texts), strict=True))
-    is_aside = False  # whether the line before was an aside
-    is_aside_cue = False  # whether the cue before was an aside
-    for index, line in zip(breaks, lines, strict=True):
-        ends = asides[index] or is_aside or SPEAKER.match(line) is not None
-        is_aside = asides[index]
-        if index in aside_cues:
-            ends = ends or aside_cues[index] or is_aside_cue
-            is_aside_cue = aside_cues[index]
-        elif is_aside_cue:
-            ends = False
-        if ends:
-            pieces[index] = pieces[index]._replace(text="\n")
+    text = "".join("\n" if piece.role is Role.CUE else piece.text for piece in pieces)
+    asides = [match.span() for match in ASIDE.finditer(text)]
+    ends = {end for _, end in asides}
+    begins = {start for start, _ in asides} | {match.start() for match in BEGINNING.finditer(text)}
+    offset = 0
+    for index, piece in enumerate(pieces):
+        is_end = offset in ends or offset + 1 in begins
+        offset += len(piece.text)
+        if piece.role is Role.CUE and is_end:
+            pieces[index] = piece._replace(text="\n")
     return pieces
 
 
@@ -104,12 +101,3 @@ def _with_dashes(pieces: Iterable[Piece]) -> Iterator[Piece]:
         if piece.text:
             begins_line = piece.role is Role.CUE
         yield piece
-
-
-def _text(pieces: Iterable[Piece]) -> str:
-    return "".join(piece.text for piece in pieces)
-
-
-def _is_aside(text: str) -> bool:
-    """Whether a line or cue is a sound, a song, or without words."""
-    return not any(map(str.isalnum, text)) or ASIDE.fullmatch(text) is not None
