@@ -130,7 +130,7 @@ def test_n_best_with_scores_prints_the_translators_own(
     assert capsys.readouterr().out.splitlines() == [f"{t.score:.4f}\t{t.text}" for t in expected]
 
 
-def test_rerank_prints_the_translation_most_like_the_others_and_the_time(
+def test_rerank_prints_the_translation_of_the_highest_expected_chrf_and_the_time(
     tiny_run, translator, sentences, tmp_path, capsys
 ):
     source = tmp_path / "in.en"
@@ -140,12 +140,14 @@ def test_rerank_prints_the_translation_most_like_the_others_and_the_time(
     captured = capsys.readouterr()
     metric, expected = sacrebleu.CHRF(), []
     for beam in translator.n_best(sentences, beam_size=4):
-        texts = [translation.text for translation in beam]
+        weights = np.exp([translation.score for translation in beam])
         means = [
-            round(np.mean([metric.sentence_score(text, [other]).score for other in texts]), 9)
-            for text in texts
+            np.average(
+                [metric.sentence_score(text, [other]).score for other, _ in beam], None, weights
+            )
+            for text, _ in beam
         ]
-        expected.append(texts[means.index(max(means))])
+        expected.append(beam[np.argmax(np.round(means, 9))].text)
     assert captured.out.splitlines() == expected
     assert expected != translator.translate(sentences, beam_size=4)
     count = len(sentences)

@@ -124,8 +124,8 @@ class Options(NamedTuple):
 @click.option(
     "--rerank",
     type=click.Choice(["chrf"]),
-    help="Order the translations in the beam by their mean similarity (chrF) to each other; "
-    "use a beam size such as 8.",
+    help="Order the translations in the beam by their expected similarity (chrF) to the correct "
+    "translation (minimum Bayes risk).",
 )
 @languages()
 def translate(**values: object) -> None:
@@ -235,12 +235,12 @@ def _reranked(
             "--rerank chrf compares several translations, and the beam size is 1; set --beam-size "
             "8, for example"
         )
-    from tfformer.inference.reranking import by_mean_chrf
+    from tfformer.inference.reranking import by_expected_chrf
 
     sentences, seconds = 0, 0.0
     for n_best in chunks:
         start = time.perf_counter()
-        ordered = [by_mean_chrf(best) for best in n_best]
+        ordered = [by_expected_chrf(best) for best in n_best]
         seconds += time.perf_counter() - start
         sentences += len(n_best)
         yield ordered

@@ -10,25 +10,27 @@ import numpy as np
 
 from tfformer.inference import Translation
 
-ORDERS = 6  # sacreBLEU's defaults: n-grams of 1 to 6 characters, and recall counts twice
-BETA = 2
+ORDERS, BETA = 6, 2  # sacreBLEU's defaults: n-grams of 1 to 6 characters, and recall's weight
 
 
-def by_mean_chrf(translations: Sequence[Translation]) -> list[Translation]:
-    """Sort translations of a sentence by their mean chrF against all of them, highest first.
+def by_expected_chrf(translations: Sequence[Translation]) -> list[Translation]:
+    """Sort translations of a sentence by their expected chrF, highest first.
 
-    The first has the minimum Bayes risk (Kumar and Byrne 2004) if each translation is equally
-    likely to be correct. Their scores do not weight the mean: scores are divided by a length, so
-    they are no probabilities. Equal translations remain in their order.
+    This is minimum Bayes risk decoding (Kumar and Byrne 2004): each translation, with a weight
+    proportional to exp(score), may be the correct one. On validation, these weights gave the same
+    chrF as equal weights and a higher BLEU. Translations of equal chrF remain in their order.
 
     Example:
         >>> texts = ["ein Hund rennt", "das Haus ist rot", "ein Hund lief", "ein Hund rennt."]
-        >>> [best, *_] = by_mean_chrf([Translation(text, 0.0) for text in texts])
+        >>> [best, *_] = by_expected_chrf([Translation(text, 0.0) for text in texts])
         >>> best.text
         'ein Hund rennt'
     """
-    means = sentence_chrf([translation.text for translation in translations]).mean(axis=1)
-    order = np.argsort(-means.round(9), kind="stable")  # sums of other orders differ in the end
+    scores = np.array([translation.score for translation in translations], np.float64)
+    weights = np.exp(scores - scores.max())
+    similarity = sentence_chrf([translation.text for translation in translations])
+    expected = similarity @ (weights / weights.sum())
+    order = np.argsort(-expected.round(9), kind="stable")  # equal sums may differ by rounding
     return [translations[number] for number in order]
 
 
