@@ -13,17 +13,11 @@ import click
 
 from tfformer import __version__
 from tfformer.cli.options import examples
+from tfformer.export import FORMATS, NAMES
+from tfformer.export.format import Format
 from tfformer.runtime.devices import NVIDIA_DRIVER, device_line, has_gpu, unused_gpu
 
 PACKAGES = ("tensorflow", "keras", "tensorflow-text", "ai-edge-litert", "ctranslate2")
-FORMATS = {  # format -> extras that an export needs
-    "saved_model": ("tensorflow",),
-    "ctranslate2": ("tensorflow", "ctranslate2"),
-    "litert": ("tensorflow", "litert"),
-    "web": ("tensorflow", "litert"),
-    "hugging_face": ("tensorflow",),
-    "marian": ("tensorflow",),
-}
 TEXT = "tensorflow-text"  # only signatures over text need it
 DEVELOPMENT = ("bench", "docs", "multi30k", "test")  # extras that users do not need
 SECONDS = 0.3  # length per measurement
@@ -52,7 +46,7 @@ def doctor(as_json: bool) -> None:
         "warning": unused_gpu(),
         "gflops": {} if error else {name: _gflops(name) for name in ("float32", "bfloat16")},
         "extras": extras,
-        "formats": {name: _remedy(name, extras) for name in FORMATS},
+        "formats": {name: _remedy(name, extras) for name in NAMES},
     }
     print(json.dumps(report, indent=1) if as_json else "\n".join(_lines(report)))
 
@@ -141,7 +135,8 @@ def _missing(package: str, extra: str) -> list[str]:
 
 def _remedy(name: str, extras: dict[str, list[str]]) -> str | None:
     """Return the command that makes a format available; None if it already is."""
-    missing = {extra: set(extras.get(extra, [extra])) for extra in FORMATS[name]}
+    needed = FORMATS[name].extras if name in FORMATS else Format.extras
+    missing = {extra: set(extras.get(extra, [extra])) for extra in needed}
     lacking = [extra for extra, packages in missing.items() if packages - {TEXT}]
     if lacking:
         return _install(",".join(lacking))

@@ -44,6 +44,7 @@ class CTranslate2(Format):
     beam_size: int | None = None
 
     title: ClassVar[str] = "the CTranslate2 model"
+    extras: ClassVar[tuple[str, ...]] = ("tensorflow", "ctranslate2")
 
     def decoding(self, of_run: DecodingConfig) -> DecodingConfig:
         return with_search(of_run, self.beam_size, length_penalty=0.0)

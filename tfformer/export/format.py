@@ -36,6 +36,7 @@ class Format(ABC):
     target_language: str | None = None
 
     title: ClassVar[str]  # the artifact's name in progress lines
+    extras: ClassVar[tuple[str, ...]] = ("tensorflow",)  # what `pip install` needs for an export
     subfolder: ClassVar[str] = "."  # the folder of the artifact within the version
 
     @abstractmethod

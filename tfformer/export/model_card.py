@@ -10,6 +10,7 @@ from typing import Any
 
 from tfformer import __version__
 from tfformer.checkpoints.provenance import imported_from
+from tfformer.engines.artifact import RUNTIMES
 from tfformer.inference.text_model import TextModel
 from tfformer.inference.translator import Translator
 from tfformer.run_directory import Run
@@ -61,7 +62,6 @@ tfformer's export/README.md specifies the inputs and outputs.
 - A text has up to {max_length} tokens, including the end token; a longer text is truncated.
 - The model works best on text like its training text. Its output can read well and still be wrong.
 """
-TITLES = {"saved_model": "TensorFlow", "ctranslate2": "CTranslate2", "litert": "LiteRT"}
 NO_LICENCE = "none stated; the terms of the training text apply"
 
 
@@ -128,7 +128,7 @@ def model_card(manifest: Mapping[str, Any]) -> str:
     return TEMPLATE.format(
         title=title,
         parameters=manifest["parameters"],
-        format=TITLES[manifest["format"]],
+        format=RUNTIMES[manifest["format"]].library,
         weights=manifest["dtype"] if quantize == "none" else quantize,
         version=manifest["versions"]["tfformer"],
         digest=run["digest"],

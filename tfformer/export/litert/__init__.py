@@ -45,6 +45,7 @@ class LiteRT(Format):
     static: bool = False
 
     title: ClassVar[str] = "the LiteRT file"
+    extras: ClassVar[tuple[str, ...]] = ("tensorflow", "litert")
 
     def __post_init__(self) -> None:
         check_choice("quantize", self.quantize, QUANTIZATIONS)
