@@ -12,8 +12,8 @@ from support.numpy_layers import randomized, smoothed_cross_entropy
 import tfformer
 from tfformer.inference.beam_search import beam_search
 from tfformer.inference.search import is_used
-from tfformer.model.losses import divergence
 from tfformer.model.masks import look_ahead_mask
+from tfformer.model.simcut import divergence
 from tfformer.model.transformer import Transformer
 from tfformer.special_ids import START_ID
 

@@ -21,7 +21,7 @@ def by_expected_chrf(translations: Sequence[Translation]) -> list[Translation]:
     chrF as equal weights and a higher BLEU. Translations of equal chrF remain in their order.
 
     Example:
-        >>> texts = ["ein Hund rennt", "das Haus ist rot", "ein Hund lief", "ein Hund rennt."]
+        >>> texts = ["das Haus ist rot", "ein Hund rennt", "ein Hund lief"]
         >>> [best, *_] = by_expected_chrf([Translation(text, 0.0) for text in texts])
         >>> best.text
         'ein Hund rennt'

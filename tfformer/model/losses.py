@@ -1,4 +1,4 @@
-"""Label-smoothed cross-entropy, averaged over the tokens that are not padding, and SimCut.
+"""Label-smoothed cross-entropy, averaged over the tokens that are not padding.
 
 The sample weights of the data set are 1 for these tokens and 0 for padding.
 
@@ -70,53 +70,21 @@ class SmoothedCrossEntropy(keras.losses.Loss):
         """Compute the loss (B, T) in nats of logits (B, T, V) and labels (B, T)."""
         labels = tf.cast(y_true, tf.int32)
         if self.ignore_class is None:
-            return self._losses(labels, y_pred)
+            return self.losses(labels, y_pred)
         is_counted = labels != self.ignore_class
         labels = tf.where(is_counted, labels, 0)  # the ignored label may be outside the vocabulary
-        losses = self._losses(labels, y_pred)
+        losses = self.losses(labels, y_pred)
         losses = tf.where(is_counted, losses, 0.0)
         losses._keras_mask = is_counted  # Keras leaves these positions out of the mean
         return losses
 
-    def _losses(self, labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
+    def losses(self, labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
+        """Compute the loss (B, T) in nats of logits and labels (B, T) within the vocabulary."""
         return smoothed_cross_entropy(labels, logits, self.label_smoothing)
 
     def get_config(self) -> dict[str, Any]:
         arguments = {"label_smoothing": self.label_smoothing, "ignore_class": self.ignore_class}
         return super().get_config() | arguments
-
-
-@register
-class SimCutCrossEntropy(SmoothedCrossEntropy):
-    """Cross-entropy plus alpha KL(p || q), where q is predicted from a sentence with tokens cut.
-
-    Source: SimCut, Gao et al. 2022, with alpha = 3. Logits (2, B, T, V) are those of the sentences,
-    followed by those of the same sentences with some embeddings set to 0, see `Transformer.hidden`.
-    As in the paper, the gradient flows through p and q: with a constant p, as in virtual
-    adversarial training, the authors measured a lower BLEU. For logits (B, T, V), as in validation,
-    the loss is the cross-entropy alone.
-
-    Args:
-        alpha: The weight of the divergence.
-        label_smoothing: As in `SmoothedCrossEntropy`; the divergence is not smoothed.
-        **options: Other arguments of `SmoothedCrossEntropy`.
-
-    Raises:
-        ValueError: `alpha` is negative or not finite.
-    """
-
-    def __init__(self, alpha: float, label_smoothing: float = 0.0, **options: Any) -> None:
-        super().__init__(label_smoothing, **options)
-        self.alpha = require_number("alpha", alpha)
-
-    def _losses(self, labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-        if logits.shape.rank == 3:
-            return super()._losses(labels, logits)
-        original, cut = tf.unstack(logits, num=2)
-        return super()._losses(labels, original) + self.alpha * divergence(original, cut)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"alpha": self.alpha}
 
 
 def smoothed_cross_entropy(labels: tf.Tensor, logits: tf.Tensor, smoothing: float) -> tf.Tensor:
@@ -149,52 +117,14 @@ def smoothed_cross_entropy(labels: tf.Tensor, logits: tf.Tensor, smoothing: floa
                 scaled = upstream[block][:, tf.newaxis] * (probabilities - targets)
                 return tf.cast(scaled, logits.dtype)
 
-            return _of_blocks(of_block, tf.size(labels))
+            return of_blocks(of_block, tf.size(labels))
 
-        return _of_blocks(losses, tf.size(labels)), gradient
+        return of_blocks(losses, tf.size(labels)), gradient
 
     return tf.reshape(measure(tf.reshape(logits, [-1, vocab_size])), shape)
 
 
-def divergence(logits: tf.Tensor, other_logits: tf.Tensor) -> tf.Tensor:
-    """Compute KL(p || q) in nats (B, T) float32 for p = softmax(logits), q of `other_logits`.
-
-    With gap = log p - log q, the gradient is p (gap - KL) for `logits` and q - p for
-    `other_logits`, both (B, T, V). Like `smoothed_cross_entropy`, it computes in float32 for one
-    block of positions at a time.
-    """
-    shape = tf.shape(logits)
-    size = shape[0] * shape[1]
-
-    @tf.custom_gradient
-    def measure(
-        *flat: tf.Tensor,  # both logits, (B * T, V)
-    ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
-        def log_probabilities(block: slice) -> list[tf.Tensor]:
-            return [tf.nn.log_softmax(tf.cast(z[block], tf.float32)) for z in flat]
-
-        def losses(block: slice) -> tf.Tensor:
-            log_p, log_q = log_probabilities(block)
-            return tf.reduce_sum(tf.exp(log_p) * (log_p - log_q), -1)
-
-        def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            def of_block(block: slice) -> tuple[tf.Tensor, tf.Tensor]:
-                log_p, log_q = log_probabilities(block)
-                p, gap = tf.exp(log_p), log_p - log_q
-                mean = tf.reduce_sum(p * gap, -1, keepdims=True)
-                scale = upstream[block][:, tf.newaxis]
-                for_p, for_q = scale * p * (gap - mean), scale * (tf.exp(log_q) - p)
-                return tf.cast(for_p, logits.dtype), tf.cast(for_q, logits.dtype)
-
-            return _of_blocks(of_block, size)
-
-        return _of_blocks(losses, size), gradient
-
-    flat = [tf.reshape(z, [-1, shape[-1]]) for z in (logits, other_logits)]
-    return tf.reshape(measure(*flat), shape[:-1])
-
-
-def _of_blocks(function: Callable[[slice], Any], size: tf.Tensor) -> Any:
+def of_blocks(function: Callable[[slice], Any], size: tf.Tensor) -> Any:
     """Concatenate the results of a function, or each of several, over blocks of `size` rows."""
     starts = [size * number // BLOCKS for number in range(BLOCKS + 1)]
     results = [function(slice(*bounds)) for bounds in itertools.pairwise(starts)]

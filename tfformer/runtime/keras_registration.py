@@ -19,6 +19,7 @@ REGISTERING = (
     "tfformer.model.transformer",
     "tfformer.model.language_model",
     "tfformer.model.losses",
+    "tfformer.model.simcut",
     "tfformer.training.schedules",
     "tfformer.training.optimizer",
 )

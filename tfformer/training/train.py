@@ -15,7 +15,8 @@ import tensorflow as tf
 from tfformer.config import Config, TrainingConfig
 from tfformer.data.case_variants import case_families
 from tfformer.inference.evaluation import check_bleu
-from tfformer.model.losses import SimCutCrossEntropy, SmoothedCrossEntropy
+from tfformer.model.losses import SmoothedCrossEntropy
+from tfformer.model.simcut import SimCutCrossEntropy
 from tfformer.run_directory import (
     Model,
     Run,
