@@ -88,9 +88,9 @@ def test_shards_are_compiled_for_their_devices(tmp_path):
     assert any(cache.iterdir())
 
 
-@pytest.mark.nightly
-def test_a_training_compiles_one_program_and_its_validation_another(tmp_path):
-    """XLA stores each program in a file."""
+@pytest.mark.slow
+def test_a_training_compiles_two_programs_and_a_second_start_none(tmp_path):
+    """One for the step, one for the validation. XLA would overwrite a program's file by another."""
     for language in ("en", "de"):
         rows = ["a b", "c d", "a b c d a b c d"] * 20  # of 4, 5 and 15 tokens
         (tmp_path / f"text.{language}").write_text("\n".join(rows))
@@ -104,10 +104,14 @@ def test_a_training_compiles_one_program_and_its_validation_another(tmp_path):
     cache = tmp_path / "cache"
     cache.mkdir()
     flags = {"TF_XLA_FLAGS": f"--tf_xla_persistent_cache_directory={cache}"}
-    command = [sys.executable, "-c", PROGRAM, json.dumps(recipe), str(tmp_path / "run")]
-    done = subprocess.run(command, env=os.environ | flags, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert len(list(cache.iterdir())) == 2
+    stored = []
+    for run in ("first", "second"):
+        command = [sys.executable, "-c", PROGRAM, json.dumps(recipe), str(tmp_path / run)]
+        done = subprocess.run(command, env=os.environ | flags, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        stored.append({path.name: path.stat().st_mtime_ns for path in cache.iterdir()})
+    assert len(stored[0]) == 2
+    assert stored[1] == stored[0]
 
 
 PIECES = ["<pad>", "<unk>", "<s>", "</s>", "▁a", "▁A", "▁b", "▁B", "c"]

@@ -17,6 +17,7 @@ from tfformer.config import Config, DecodingConfig
 from tfformer.export.saved_model.signatures import signatures_of
 from tfformer.inference.graphs import translate_ids
 from tfformer.model.losses import SmoothedCrossEntropy
+from tfformer.model.simcut import SimCutCrossEntropy
 from tfformer.training.optimizer import new_optimizer
 
 SIZES = {"num_layers": 1, "d_model": 16, "num_heads": 2, "d_ff": 32}
@@ -88,6 +89,20 @@ def test_a_training_step_runs_on_a_gpu(dtype, packed, optimizer):
     traced = step.get_concrete_function((inputs, ids, weights))
     assert len(list(nodes(traced))) > 300
     assert without_gpu_kernel(traced) == set()
+
+
+def test_the_loss_of_simcut_runs_on_a_gpu():
+    labels = tf.TensorSpec((None, None), tf.int32)
+    logits = tf.TensorSpec((2, None, None, 50), tf.bfloat16)
+
+    @tf.function(input_signature=[labels, logits])
+    def gradient(labels, logits):
+        with tf.GradientTape() as tape:
+            tape.watch(logits)
+            loss = SimCutCrossEntropy(3.0, 0.1)(labels, logits)
+        return tape.gradient(loss, logits)
+
+    assert without_gpu_kernel(gradient.get_concrete_function()) == set()
 
 
 @pytest.mark.slow
