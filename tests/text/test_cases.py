@@ -117,6 +117,8 @@ ANSWER = "Mein Bruder arbeitet heute nicht."
          "Öffne die Datei jetzt bitte mein Freund",
          cues("Öffne die Datei a.txt", "jetzt bitte mein Freund")),
         ("html", "A <b>big red</b><i>dog</i> ran.", "Hunde.", "<b>Hunde</b><i></i>."),
+        ("html", "<b>&lt; big &gt;</b> <i>&lt; red &gt;</i>", "< > < > Nimm groß",
+         "<b>&lt; &gt; &lt; &gt; Nimm</b> <i>groß</i>"),
         ("html", "See <b>{x}</b> and {y} <i>now</i>.", "Siehe {y} und {x}.",
          "Siehe {y} <i>und</i> <b>{x}</b>."),
     ],

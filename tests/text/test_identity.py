@@ -95,7 +95,7 @@ def test_with_any_translation_no_letter_is_lost_and_no_tag(document, order):
     assert re.findall(r"wörd\d", found) == re.findall(r"wörd\d", " ".join(said))
 
 
-TOKENS = "dog n don't = , ( ) ' → %s {x} a.txt 5:30 北京 我在 ด้วย"
+TOKENS = "dog n don't = , ( ) ' → &lt; &gt; %s {x} a.txt 5:30 北京 我在 ด้วย"
 SENTENCE = st.sampled_from([*TOKENS.split(), *[" "] * 9])
 TREES = st.recursive(SENTENCE, lambda inside: st.lists(inside, min_size=1, max_size=5))
 

@@ -561,6 +561,7 @@ def test_pieces_are_cut_within_words_and_markup_goes_on():
         ("srt", "\n" * 2**18 + "x"),
         ("srt", " " * 2**18 + "x"),
         ("srt", "a \n" * 2**16),
+        ("srt", "[a]" + " " * 2**18 + "x"),
         ("markdown", "word word\n" * 2**12),
         ("html", "<b>" * 2_000 + "Hi there you." + "</b>" * 2_000),
         ("html", "a<sup>1</sup>" * 2**14),

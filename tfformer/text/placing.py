@@ -545,7 +545,7 @@ class _Placing:
             if has_tokens:
                 shown = self._text[mark.start : self._offsets[behind]]
                 is_lost = not all(token.targets for token in self._source[slice(*mark.tokens)])
-                has_words = is_lost or _has_letter(shown)
+                has_words = is_lost or any(map(str.isalnum, shown))
                 mark.inside = self._marks(index + 1, min(end, last)) if mark.begins else marks
                 mark.need = max(has_words, sum(one.need for one in mark.inside))
                 if mark.ends:

@@ -28,7 +28,7 @@ DASH = re.compile(rf"[{DASHES}](?=[^\W\d_])")
 # A line without words, or a sound or song, which may span lines.
 ASIDE = re.compile(
     rf"^(?:[^\w\n]|_)*$|^[^\S\n]*(?:[{DASHES}][^\S\n]*)?(?:"
-    r"(?:(?:\[[^\[\]]{1,300}\]|\([^()]{1,300}\)|（[^（）]{1,300}）|【[^【】]{1,300}】)[^\S\n]*)+"
+    r"(?:(?:\[[^\[\]]{1,300}\]|\([^()]{1,300}\)|（[^（）]{1,300}）|【[^【】]{1,300}】)[^\S\n]*+)+"
     rf"|[{NOTES}].*[{NOTES}]|[{NOTES}][^{NOTES}]{{1,300}}[{NOTES}]|\#.*\#|\*.*\*)[^\S\n]*$",
     re.MULTILINE,
 )
