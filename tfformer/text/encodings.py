@@ -11,6 +11,7 @@ import webencodings
 HEAD = 1024  # bytes in which HTML declares its encoding
 XML = re.compile(rb"<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.:-]+)")
 COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
+ASCII = r"\u0041.xn--tda."  # which unicode_escape, idna and utf-16 read otherwise
 META = re.compile(rb"<meta\b[^>]*?\bcharset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 
 
@@ -39,14 +40,17 @@ def declared_encoding(head: bytes, format: str) -> Encoding:
 
 def _encoding(label: str, format: str) -> Encoding:
     standard = webencodings.lookup(label) if format == "html" else None
-    try:
-        codec = codecs.lookup(label)
-        "".encode(codec.name)  # LookupError for a codec that is no encoding, such as "hex"
-    except LookupError:
-        if standard is None:
-            return Encoding()
-        codec = standard.codec_info  # a label that only browsers know, such as "x-sjis"
-    if codec.name.startswith(("utf-16", "utf-32")):  # false, because the declaration is in ASCII
+    # Browsers read us-ascii and latin-1 as windows-1252, and know labels such as "x-sjis".
+    read = standard.codec_info.name if standard else label
+    write = label if _reads_ascii(label) else read
+    if not (_reads_ascii(read) and _reads_ascii(write)):  # false, as the declaration is in ASCII
         return Encoding()
-    # Browsers read us-ascii and latin-1 as windows-1252.
-    return Encoding(standard.codec_info.name if standard else codec.name, codec.name)
+    return Encoding(codecs.lookup(read).name, codecs.lookup(write).name)
+
+
+def _reads_ascii(name: str) -> bool:
+    """Whether Python has this encoding, and ASCII is a part of it, unlike utf-16, idna and hex."""
+    try:
+        return ASCII.encode().decode(name) == ASCII
+    except (LookupError, UnicodeError):
+        return False
