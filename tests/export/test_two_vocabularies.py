@@ -1,4 +1,4 @@
-"""A SavedModel with separate vocabularies for source and target, in every loader."""
+"""Exports with separate vocabularies for source and target, in every engine and loader."""
 
 import itertools
 import json
@@ -12,11 +12,12 @@ from support.untrained_models import SHAPE
 from tfformer.checkpoints.import_model import import_model
 from tfformer.data.sources import read_pairs
 from tfformer.data.tokenizers import Tokenizer
+from tfformer.engines import open_engine
 from tfformer.inference.translator import Translator
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Tokenizers
 
-pytestmark = pytest.mark.nightly  # each writes a SavedModel and reads it in another process
+pytestmark = pytest.mark.nightly  # each writes an export and reads it in another process
 
 PAIRS = list(itertools.islice(read_pairs("phrasebook:train"), 400))
 SENTENCES = [source for source, _ in PAIRS[:24]]
@@ -62,6 +63,16 @@ def test_each_language_is_cut_and_joined_by_its_own_vocabulary(settings, cpp_loa
     assert len(set(greedy)) > 1
     version = exported_alike(translator, tmp_path)
     assert cpp_loader(version, "serving_default", SENTENCES) == greedy
+
+
+@pytest.mark.parametrize("format", ["litert", "ctranslate2"])
+@pytest.mark.parametrize("settings", KINDS, ids=str)
+def test_engines_cut_and_join_each_language_by_its_own_vocabulary(settings, format, tmp_path):
+    translator = translator_of(trained_on(PAIRS, **settings))
+    version = translator.export(tmp_path / "export", format=format, samples=SENTENCES)
+    with open_engine(version) as engine:
+        translations = engine.translate(SENTENCES, beam_size=1)
+    assert translations == translator.translate(SENTENCES, beam_size=1)
 
 
 def test_an_imported_checkpoint_with_two_models_scores_targets_by_the_second(tmp_path):
