@@ -344,7 +344,7 @@ def words(tmp_path, monkeypatch) -> list[str]:
     }
     Path("valid.tsv").write_text("A dog.\tA DOG.\n")
     Path("student.yaml").write_text(json.dumps(recipe))
-    return ["--input", "mono-*.en", "--recipe", "student.yaml", "--run-dir", "run"]
+    return ["--text", "mono-*.en", "--recipe", "student.yaml", "--run-dir", "run"]
 
 
 def test_a_killed_command_continues_with_the_same_bytes(words, monkeypatch, capsys):

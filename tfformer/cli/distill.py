@@ -16,13 +16,13 @@ from tfformer.storage.whole_files import digest_of_values, file_digest
 @click.command(
     cls=CommandWithSettings,
     epilog=examples(
-        "tfformer distill runs/mine --input 'news*.en' --recipe student.yaml --run-dir runs/new",
-        "tfformer distill ./llm.sh --input news.en --recipe student.yaml --run-dir runs/new",
+        "tfformer distill runs/mine --text 'news*.en' --recipe student.yaml --run-dir runs/new",
+        "tfformer distill ./llm.sh --text news.en --recipe student.yaml --run-dir runs/new",
     ),
 )
 @click.argument("teacher")
 @click.option(
-    "--input",
+    "--text",
     required=True,
     metavar="PATTERN",
     help="Text files, such as 'news-*.en.gz', with one sentence per line. In a .tsv file a "
@@ -49,7 +49,7 @@ from tfformer.storage.whole_files import digest_of_values, file_digest
 @ray("Translate")
 def distill(
     teacher: str,
-    input: str,
+    text: str,
     recipe: str,
     run_dir: str,
     settings: tuple[str, ...],
@@ -80,7 +80,7 @@ def distill(
     from tfformer.corpora.teachers import External, find_teacher
 
     model = find_teacher(teacher, beam_size, config.data.languages)
-    parts = find_parts(input, pairs, makes_pairs=True)
+    parts = find_parts(text, pairs, makes_pairs=True)
     remaining = [part for part in parts if not part.is_done]
     if isinstance(model, External) and remaining and (trial := first_sentences(remaining[0])):
         model.translate(trial)
