@@ -1,9 +1,9 @@
 """Translate a file with Marian, and with CTranslate2 if it can convert the model.
 
-    oracle_venv/bin/python scripts/oracles/translate_marian.py FOLDER SENTENCES BEAM OUTPUT.json
+    oracle_venv/bin/python scripts/oracles/translate_marian.py FOLDER SENTENCES BEAM OUTPUT
 
-FOLDER contains a model of train_marian.py. OUTPUT.pymarian.json and OUTPUT.ctranslate2.json are
-lists of texts, which compare.py compares. As in Marian's default, the unknown token is never
+FOLDER contains a model of train_marian.py. OUTPUT.pymarian.txt and OUTPUT.ctranslate2.txt have a
+translation per line, which `diff` compares. As in Marian's default, the unknown token is never
 generated. Marian translates one sentence at a time: its limit, three times the tokens of the
 longest source, applies to the whole batch, so overlong translations would depend on the batch.
 """
@@ -25,8 +25,8 @@ def main(folder: Path, sentences: Path, beam_size: int, output: Path) -> None:
     vocabularies = separate if separate[0].exists() else [folder / "joint.spm"] * 2
     for toolkit, translate in (("pymarian", by_marian), ("ctranslate2", by_ctranslate2)):
         translations = translate(folder, vocabularies, lines, beam_size)
-        file = output.with_suffix(f".{toolkit}.json")
-        file.write_text(json.dumps(translations, ensure_ascii=False), encoding="utf-8")
+        text = "".join(f"{translation}\n" for translation in translations)
+        output.with_suffix(f".{toolkit}.txt").write_text(text, encoding="utf-8")
 
 
 def by_marian(
