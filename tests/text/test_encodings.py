@@ -15,6 +15,8 @@ UMLAUT = "ü and “€”"
     [
         ('<meta charset="us-ascii">', "html", "cp1252", "ascii"),
         ('<META http-equiv=x content="text/html; charset=iso-8859-1">', "html", "cp1252", None),
+        ('<meta name=d content="a charset=big5 b">', "html", "utf-8", "utf-8"),
+        ('<meta name="charset=big5" charset="koi8-r" />', "html", "koi8-r", "koi8-r"),
         ("<meta charset=utf-8>", "html", "utf-8", "utf-8"),
         ("<meta charset=shift_jis>", "html", "cp932", "shift_jis"),
         ("<meta charset=utf-16>", "html", "utf-8", "utf-8"),

@@ -12,7 +12,14 @@ HEAD = 1024  # bytes in which HTML declares its encoding
 XML = re.compile(rb"<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.:-]+)")
 COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
 ASCII = r"\u0041.xn--tda."  # which unicode_escape, idna and utf-16 read otherwise
-META = re.compile(rb"<meta\b[^>]*?\bcharset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
+# An attribute of its own, or a part of the attribute `content` of a tag with `http-equiv`.
+META = re.compile(
+    rb"<meta(?:[^>\"']|\"[^\"]*\"|'[^']*')*?[\s/]charset\s*=\s*[\"']?\s*([\w.:-]+)",
+    re.IGNORECASE,
+)
+PRAGMA = re.compile(
+    rb"<meta\b(?=[^>]*\bhttp-equiv\b)[^>]*?\bcharset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE
+)
 
 
 class Encoding(NamedTuple):
@@ -29,7 +36,7 @@ def declared_encoding(head: bytes, format: str) -> Encoding:
     """
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return Encoding("utf-16", "utf-16")
-    declarations = {"html": (META, XML), "xml": (XML,)}.get(format, ())
+    declarations = {"html": (META, PRAGMA, XML), "xml": (XML,)}.get(format, ())
     if head.startswith(codecs.BOM_UTF8):
         return Encoding()
     for declaration in declarations:
