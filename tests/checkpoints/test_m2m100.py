@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 from support.marian_checkpoints import checkpoint, edit_json, languages
 
@@ -31,6 +32,24 @@ def test_each_side_begins_with_the_token_of_its_language(tmp_path, name, tokens)
 def test_a_language_may_be_named_by_its_token(tmp_path):
     parsed = read(checkpoint("M2M", tmp_path), "M2M", source_language="__fr__")
     assert parsed.source.prefix == "__fr__"
+
+
+@pytest.mark.parametrize("padding", [0, 1])
+def test_positions_count_from_the_padding_id(tmp_path, padding):
+    """The first position is 1 behind it; half the dimensions are sines, half cosines."""
+    folder = checkpoint("M2M", tmp_path)
+    start = 1 - padding
+    edit_json(folder / "vocab.json", **{"<pad>": padding, "<s>": start})
+    for name in ("config.json", "generation_config.json"):
+        edit_json(folder / name, pad_token_id=padding, bos_token_id=start)
+    model = Translator.load(import_model(folder, tmp_path / "run", **languages("M2M"))).model
+    half = model.d_model // 2
+    positions = np.arange(padding + 1, padding + 6)[:, np.newaxis]
+    angles = positions * 10_000 ** (-np.arange(half) / (half - 1))
+    expected = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    for stack in (model.encoder, model.decoder):
+        encoding = stack.positions(np.zeros((1, 5, model.d_model), np.float32))[0]
+        np.testing.assert_allclose(encoding, expected, atol=1e-5)
 
 
 SENTENCES = ["a dog", "we see the dog."]
