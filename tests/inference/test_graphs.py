@@ -174,6 +174,39 @@ def test_continuations_begin_with_the_most_likely_tokens(model, first_token):
     assert found.lengths[len(SOURCES)].numpy().tolist() == [0, 0, 0]
 
 
+@pytest.mark.parametrize(
+    ("rules", "beam_size"),
+    [
+        ({"repetition_penalty": 3.0}, 1),
+        ({"no_repeat_ngram_size": 2}, 1),
+        ({"bad_words": [[8], [5]]}, 3),
+        ({"min_length": 4}, 1),
+        ({"no_repeat_ngram_size": 2, "beam_scores": "renormalized"}, 3),
+    ],
+)
+def test_rules_apply_after_a_prefix_but_not_within_it(rules, beam_size):
+    """The third prefix repeats a pair of pieces, and two prefixes contain forbidden pieces."""
+    model = untrained_transformer(dialect={"output_bias": True, "rules": rules})
+    sources, prefixes = padded(SOURCES), [[9, 4], [], [12, 8, 5, 12, 8], [8]]
+    decoding = DecodingConfig(beam_size=beam_size)
+    translated = graphs.translate_ids(model, sources, 9, decoding, prefix=padded(prefixes))
+    for (ids, score), prefix in zip(ids_and_scores(translated), prefixes, strict=True):
+        assert ids[: len(prefix)] == prefix
+        assert score > -100
+    continued = graphs.continue_translations(model, sources, padded(prefixes), 10, 9, decoding)
+    lengths = continued.lengths.numpy()
+    for number, prefix in enumerate(prefixes):
+        for row, length in zip(
+            continued.ids[number].numpy().tolist(), lengths[number], strict=True
+        ):
+            assert row[: len(prefix)] == prefix
+            assert PAD_ID not in row[:length]
+    if beam_size == 1:  # the first continuation is the translation with this prefix
+        assert [ids for ids, _ in ids_and_scores(continued)] == [
+            ids for ids, _ in ids_and_scores(translated)
+        ]
+
+
 def marian_limit(width, factor):
     """Return the steps of Marian's loop if no hypothesis ends, see translator/beam_search.cpp."""
     history_size = 1  # the start's hypothesis

@@ -235,6 +235,16 @@ def _next_tokens(
     logits = tf.cast(logits, tf.float32)  # (B, V)
     if shortlist:
         logits = tf.where(shortlist.allowed(source), logits, IMPOSSIBLE)
+    if rule := logits_rule(model.dialect, of_beams=False):  # each row is at a step of its own
+
+        def ruled(row: tuple[tf.Tensor, ...]) -> tf.Tensor:
+            logits, ids, step = row
+            return rule(logits[tf.newaxis], ids[tf.newaxis], step)[0]
+
+        logits = tf.ensure_shape(
+            tf.map_fn(ruled, (logits, prefix, lengths), fn_output_signature=tf.float32),
+            logits.shape,
+        )
     log_probs = tf.nn.log_softmax(logits)
     for token in (PAD_ID, START_ID, suppressed_token(model.dialect)):
         log_probs = without(log_probs, token)
@@ -249,7 +259,7 @@ def suppressed_token(dialect: Dialect) -> int | None:
 def logits_rule(dialect: Dialect, of_beams: bool) -> LogitsRule | None:
     """Return a function that applies a dialect's rules in Transformers' order; None without rules.
 
-    The rule of a beam search returns log-probabilities.
+    The rule of a beam search returns log-probabilities. It does not change the logits of `_forced`.
     """
     rules = dialect.rules
     if rules == Rules():
@@ -257,6 +267,8 @@ def logits_rule(dialect: Dialect, of_beams: bool) -> LogitsRule | None:
     words = rules.bad_words if dialect.allow_unknown else [*rules.bad_words, [UNKNOWN_ID]]
 
     def rule(logits: tf.Tensor, ids: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
+        unruled = logits
+        is_forced = tf.math.count_nonzero(logits > IMPOSSIBLE / 2, axis=1, keepdims=True) == 1
         ids = tf.pad(ids, ((0, 0), (1, 0)), constant_values=rules.start_token)
         count = step + 1
         if of_beams and rules.beam_scores != "logits":
@@ -270,7 +282,7 @@ def logits_rule(dialect: Dialect, of_beams: bool) -> LogitsRule | None:
         logits = tf.where(step < rules.min_length, without(logits, END_ID), logits)
         if of_beams and rules.beam_scores != "log_probs":
             logits = tf.nn.log_softmax(logits)
-        return logits
+        return tf.where(is_forced, unruled, logits)
 
     return rule
 
