@@ -163,6 +163,21 @@ def test_a_prefix_that_cannot_begin_a_translation_is_refused(translator):
     assert translator.continuations([" "], ["Der"]) == [[("", 0.0)]]
 
 
+def test_a_prefix_may_have_all_tokens_of_a_translation_but_the_end_token():
+    translator = untrained_translator(max_length=12)
+    longest = next(
+        text
+        for text in (" ".join("abcdefgh"[:n] * 2) for n in range(8, 0, -1))
+        if len(translator.tokenizers.target.encode([text])[0]) <= 11
+    )
+    while len(translator.tokenizers.target.encode([longest])[0]) < 11:
+        longest += "a"
+    [row] = translator.continuations(["a b"], [longest], count=2)
+    assert all(continuation.text.startswith(longest) for continuation in row)
+    with pytest.raises(ValueError, match="has 12 tokens, and a translation has at most 11; sho"):
+        translator.continuations(["a b"], [longest + "a"])
+
+
 def test_settings_that_make_no_sense(translator):
     for beam_size in (0, 2.5):
         message = f"beam_size={beam_size} must be a whole number of at least 1"

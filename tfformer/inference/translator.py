@@ -399,7 +399,7 @@ class Translator(TextModel):
     def _prefix_ids(self, prefixes: Sequence[str]) -> list[list[int]]:
         rows = self.tokenizers.target.encode(prefixes)
         for prefix, ids in zip(prefixes, rows, strict=True):
-            if len(ids) >= self.max_length - 1:
+            if len(ids) >= self.max_length:
                 raise ValueError(
                     f"the prefix {prefix!r} has {len(ids)} tokens, and a translation has at most "
                     f"{self.max_length - 1}; shorten it"

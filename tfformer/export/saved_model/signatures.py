@@ -129,8 +129,8 @@ class _Translating:
         continuation goes on; see `Translator.continuations`.
         """
         ids, _ = self._ids_and_lengths(self.translator.tokenizers.target, prefix)
-        message = "a prefix has a character that the model's vocabulary lacks; use another word"
-        tf.debugging.assert_none_equal(ids, UNKNOWN_ID, message=message)
+        message = "a prefix has a character that the vocabulary lacks; use another word"
+        tf.debugging.Assert(tf.reduce_all(ids != UNKNOWN_ID), [message])
         result = continue_translations(
             self.translator.model,
             self._source(text),
@@ -311,7 +311,7 @@ def _prefix(model: Translator, samples: Sequence[str], translations: Sequence[st
     halves = [text[: len(text) // 2] for text in translations]
     encoded = model.tokenizers.target.encode(halves)
     prefixes = [
-        "" if UNKNOWN_ID in ids or len(ids) >= model.max_length - 1 else half
+        "" if UNKNOWN_ID in ids or len(ids) >= model.max_length else half
         for half, ids in zip(halves, encoded, strict=True)
     ]
     expected = [best for best, *_ in model.continuations(model.encode(samples), prefixes, 1)]
