@@ -7,15 +7,20 @@ import struct
 
 import numpy as np
 import pytest
+import tensorflow as tf
 import yaml
-from support.marian_checkpoints import FIXTURES, checkpoint, edit_yaml, languages
+from support.marian_checkpoints import FIXTURES, checkpoint, edit_json, edit_yaml, languages
 
 from tfformer.checkpoints.import_model import import_model
 from tfformer.checkpoints.marian import shortlist
 from tfformer.checkpoints.marian.shortlist import read_table, table_in
 from tfformer.checkpoints.vocabulary import read_vocabulary
 from tfformer.cli.main import main
+from tfformer.config import DecodingConfig
+from tfformer.data.encoding import IdRows, pad
 from tfformer.export.pipeline import export_model
+from tfformer.inference.graphs import translate_ids
+from tfformer.inference.translator import Translator
 from tfformer.run_directory import Run
 from tfformer.special_ids import END_ID
 
@@ -227,8 +232,27 @@ def test_a_table_that_does_not_fit_is_one_line(folder, tmp_path, capsys, message
     assert not (tmp_path / "run").exists()
 
 
-def test_a_model_with_language_tokens_has_no_shortlist(tmp_path, capsys):
-    run = import_model(checkpoint("M2M", tmp_path), tmp_path / "run", **languages("M2M"))
+def test_a_model_with_rules_has_no_shortlist(tmp_path, capsys):
+    folder = checkpoint("M2M", tmp_path)
+    edit_json(folder / "generation_config.json", no_repeat_ngram_size=3)
+    run = import_model(folder, tmp_path / "run", **languages("M2M"))
     assert main(["shortlist", str(run)]) == 2
-    assert "was imported with language tokens or rules" in capsys.readouterr().err
+    assert "was imported with rules for its search" in capsys.readouterr().err
     assert not (run / "shortlist.npz").exists()
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_language_token_is_a_candidate_of_each_sentence(tmp_path, beam_size):
+    """The token is in no list of the table, which allows the pieces of two words only."""
+    run = import_model(checkpoint("M2M", tmp_path), tmp_path / "run", **languages("M2M"))
+    tokenizers = Run.open(run).tokenizers
+    [[token, *pieces]] = tokenizers.target.encode(["wir sehen"])
+    rows = [pieces] * (tokenizers.source.vocab_size - END_ID)
+    Run.open(run).save_shortlist(IdRows.of([[], [], [], *rows]))
+    translator = Translator.load(run)
+    sources = [[*ids, END_ID] for ids in tokenizers.source.encode(["a dog", "we see the dog."])]
+    decoding = DecodingConfig(beam_size=beam_size)
+    options = {"first_token": token, "shortlist": translator.shortlist}
+    found = translate_ids(translator.model, tf.constant(pad(sources)), 20, decoding, **options)
+    assert set(found.ids[:, 0, 0].numpy()) == {token}
+    assert set(found.ids[:, 0, 1:].numpy().ravel()) <= {*range(END_ID + 1), *pieces}

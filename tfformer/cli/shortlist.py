@@ -29,10 +29,10 @@ def shortlist(run: str) -> None:
     opened = Run.open(run)
     opened.check_architecture("encoder-decoder")
     config, tokenizers = opened.config, opened.tokenizers
-    if config.model.dialect.rules.to_dict() or tokenizers.target.prefix_id is not None:
+    if config.model.dialect.rules.to_dict():
         raise ValueError(
-            f"{run} was imported with language tokens or rules for its search, which a "
-            "shortlist does not support; use a model that was trained here or by Marian"
+            f"{run} was imported with rules for its search, which a shortlist does not support; "
+            "use a model that was trained here or by Marian"
         )
     valid = encoded_text(config, "valid", tokenizers)
     train = encoded_text(config, "train", tokenizers)
