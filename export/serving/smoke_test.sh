@@ -23,7 +23,7 @@ expect() {
 }
 
 expect 200 AVAILABLE "$model"
-for signature in serving_default translate_beam translate_ids score; do
+for signature in serving_default translate_beam translate_prefix translate_ids score; do
   expect 200 "\"$signature\"" "$model/metadata"
 done
 expect 200 '"translation"' "$model:predict" '{"instances": ["Good morning."]}'

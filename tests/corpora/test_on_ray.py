@@ -48,7 +48,7 @@ def outcome_of(monkeypatch, tmp_path):
         handle = SimpleNamespace(begin=at_once(job.begin), end=at_once(job.end))
         parts = find_parts(f"{tmp_path}/{pattern}", tmp_path / "out")
         batch = {"number": Numbers([0])}
-        assert PartTranslator(handle, MODEL, parts, version)(batch) == batch
+        assert PartTranslator(handle, MODEL, parts, version=version)(batch) == batch
         [(number, outcome)] = job.news().outcomes
         assert number == 0
         return outcome

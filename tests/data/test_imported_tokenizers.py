@@ -154,7 +154,7 @@ def test_a_prefix_begins_each_sentence_and_has_no_text():
 
 def test_a_tokenizer_with_prefix_and_rewrites_is_loaded_as_it_was(tmp_path):
     pieces = [*SPECIAL, *own_pieces(), "__de__"]
-    tokenizer = PieceTokenizer(MODEL, pieces, "__de__", REWRITES)
+    tokenizer = PieceTokenizer(MODEL, pieces, "__de__", rewrites=REWRITES)
     tokenizer.save(tmp_path / "source.model")
     loaded = load_tokenizer(tmp_path / "source.model")
     assert loaded.digest == tokenizer.digest

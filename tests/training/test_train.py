@@ -497,7 +497,9 @@ def test_not_a_number_stops_with_the_step_and_keeps_the_last_good_checkpoint(
 def test_a_resumed_run_counts_the_minutes_behind_it(monkeypatch):
     monkeypatch.setattr(checkpointing.time, "monotonic", lambda: 1000.0)
     new, resumed = (
-        checkpointing.HistoryAndResume(None, Config(), history, callbacks.StepCounter(0), Workers())
+        checkpointing.HistoryAndResume(
+            None, Config(), history, counter=callbacks.StepCounter(0), workers=Workers()
+        )
         for history in ([], [{"minutes": 7.0}])
     )
     assert (new.start, resumed.start) == (1000.0, 1000.0 - 7 * 60)
@@ -872,7 +874,9 @@ def validated(monkeypatch) -> Callable[..., tuple[list, list[str]]]:
         text = SimpleNamespace(sides=[SimpleNamespace(ids=np.array([2, 2]))])
         tokenizers = SimpleNamespace(target=SimpleNamespace(vocab_size=3))
         valid = SimpleNamespace(text=text)
-        validating = validation.Validation(run, Config(), tokenizers, valid, [], lines.append)
+        validating = validation.Validation(
+            run, Config(), tokenizers, valid=valid, rows=[], report=lines.append
+        )
         validating.set_model(SimpleNamespace(stop_training=False))
         monkeypatch.setattr(validating, "_figures", lambda epoch: next(given))
         for number in range(len(figures)):

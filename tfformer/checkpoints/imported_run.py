@@ -82,7 +82,9 @@ def _write(run_path: Path, checkpoint: Checkpoint) -> None:
 def _tokenizer(vocabulary: Vocabulary, rewrites: Rewrites) -> PieceTokenizer:
     pieces = vocabulary.order.pieces(vocabulary.pieces)
     languages = vocabulary.languages
-    return PieceTokenizer(vocabulary.model, pieces, vocabulary.prefix, rewrites, languages)
+    return PieceTokenizer(
+        vocabulary.model, pieces, vocabulary.prefix, rewrites=rewrites, languages=languages
+    )
 
 
 def _in_our_order(checkpoint: Checkpoint, weight: WeightName) -> np.ndarray:

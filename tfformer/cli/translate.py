@@ -191,6 +191,7 @@ def _translate_lines(options: Options, is_typed: bool) -> None:
         output_file(options.output) as output,
         Progress(output) as progress,
     ):
+        _check_beam(options, engine)
         if is_typed:
             for line in typed_lines("Enter one sentence per line."):
                 for lines in _translated_lines(engine, options, [line], progress.advance):
@@ -210,7 +211,8 @@ def _translated_lines(
     blank = [("", 0.0)] * count
     beam_size = max(options.beam_size or engine.beam_size, count)
     sentences, sources = itertools.tee(sentences)
-    for n_best in _reranked(engine.stream(sentences, beam_size, advance), options, beam_size):
+    chunks = engine.stream(sentences, beam_size, advance)
+    for n_best in _reranked(chunks) if options.rerank else chunks:
         chunk = list(itertools.islice(sources, len(n_best)))
         hypotheses = [pair for best in n_best for pair in [*best, *blank][:count]]
         texts = [text for text, _ in hypotheses]
@@ -223,18 +225,17 @@ def _translated_lines(
         yield ["\t".join(line) + "\n" for line in zip(*columns, strict=True)]
 
 
-def _reranked(
-    chunks: Iterator[list[list[Translation]]], options: Options, beam_size: int
-) -> Iterator[list[list[Translation]]]:
-    """Yield the translations of each sentence in the order of `--rerank`; print its time."""
-    if options.rerank is None:
-        yield from chunks
-        return
-    if beam_size == 1:
+def _check_beam(options: Options, engine: Engine) -> None:
+    """Raise ValueError if there is nothing to rerank, before the first sentence."""
+    if options.rerank and max(options.beam_size or engine.beam_size, options.n_best) == 1:
         raise ValueError(
             "--rerank chrf compares several translations, and the beam size is 1; set --beam-size "
             "8, for example"
         )
+
+
+def _reranked(chunks: Iterator[list[list[Translation]]]) -> Iterator[list[list[Translation]]]:
+    """Yield the translations of each sentence in the order of their chrF; print its time."""
     from tfformer.inference.reranking import by_expected_chrf
 
     sentences, seconds = 0, 0.0

@@ -113,7 +113,8 @@ class TranslationJob:
         job = ray.get_runtime_context().current_actor
         ray.data.from_items(numbers, override_num_blocks=len(parts)).map_batches(
             PartTranslator,
-            fn_constructor_args=(job, model, list(parts), version),
+            fn_constructor_args=(job, model, list(parts)),
+            fn_constructor_kwargs={"version": version},
             batch_size=1,
             compute=ActorPoolStrategy(size=count, max_tasks_in_flight_per_actor=1),
             num_cpus=1,
@@ -163,7 +164,7 @@ class TranslationJob:
 class PartTranslator:
     """A worker that loads the model once and translates one part after another."""
 
-    def __init__(self, job: Any, model: Teacher, parts: list[Part], version: str) -> None:
+    def __init__(self, job: Any, model: Teacher, parts: list[Part], *, version: str) -> None:
         self._job = job
         self._model = model
         self._parts = parts

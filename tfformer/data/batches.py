@@ -235,6 +235,7 @@ class Batches:
         text: EncodedText,
         batch_tokens: int,
         seed: int = 0,
+        *,
         shares: Sequence[float] | np.ndarray | None = None,
         packed: bool = False,
         cutoff: float | None = None,

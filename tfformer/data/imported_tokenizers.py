@@ -84,6 +84,7 @@ class PieceTokenizer(Tokenizer):
         model: bytes,
         pieces: Sequence[str],
         prefix: str | None = None,
+        *,
         rewrites: Sequence[tuple[str, str]] = (),
         languages: Sequence[str] = (),
     ) -> None:
@@ -143,7 +144,9 @@ class PieceTokenizer(Tokenizer):
         if not self.languages:
             return super().with_language(language)
         prefix = language_piece(language, self.languages)
-        return PieceTokenizer(self.model, self._pieces, prefix, self.rewrites, self.languages)
+        return PieceTokenizer(
+            self.model, self._pieces, prefix, rewrites=self.rewrites, languages=self.languages
+        )
 
     @property
     def vocab_size(self) -> int:

@@ -101,7 +101,9 @@ def _write_arrays(
     names = SIDES[len(tokenizers)]
     with ExitStack() as stack:
         writers = [
-            stack.enter_context(_RowsWriter(folder, name, id_dtype(tokenizer), max_length))
+            stack.enter_context(
+                _RowsWriter(folder, name, id_dtype(tokenizer), max_length=max_length)
+            )
             for name, tokenizer in zip(names, tokenizers, strict=True)
         ]
         for sides in chunks:
@@ -113,7 +115,7 @@ def _write_arrays(
 class _RowsWriter:
     """Writes the rows of one side as they arrive; only the lengths stay in memory."""
 
-    def __init__(self, folder: Path, name: str, dtype: np.dtype, max_length: int) -> None:
+    def __init__(self, folder: Path, name: str, dtype: np.dtype, *, max_length: int) -> None:
         self._ids, self._offsets = _array_files(folder, name)
         self._dtype = dtype
         self._lengths = [np.zeros(0, np.min_scalar_type(max_length))]

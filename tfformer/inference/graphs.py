@@ -234,7 +234,7 @@ def _next_tokens(
     logits = (to_logits or model.logits)(tf.gather(hidden, lengths, batch_dims=1))
     logits = tf.cast(logits, tf.float32)  # (B, V)
     if shortlist:
-        logits = tf.where(shortlist.allowed(source), logits, IMPOSSIBLE)
+        logits = tf.where(shortlist.allowed(source, prefix), logits, IMPOSSIBLE)
     if rule := logits_rule(model.dialect, of_beams=False):  # each row is at a step of its own
 
         def ruled(row: tuple[tf.Tensor, ...]) -> tf.Tensor:

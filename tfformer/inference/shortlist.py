@@ -57,9 +57,7 @@ class Shortlist:
             >>> (bias == 0).numpy().astype(int).tolist()
             [[1, 1, 1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1, 0, 1]]
         """
-        is_allowed = self.allowed(source)  # (B, V)
-        if prefix is not None:
-            is_allowed |= marked(prefix, prefix != PAD_ID, tf.shape(is_allowed))
+        is_allowed = self.allowed(source, prefix)  # (B, V)
         is_used = tf.reduce_any(is_allowed, axis=0)  # (V,)
         widths = [source.shape[1], 0 if prefix is None else prefix.shape[1]]
         if None in widths:
@@ -71,8 +69,8 @@ class Shortlist:
         bias = tf.pad(bias, ((0, 0), (0, spare)), constant_values=IMPOSSIBLE)
         return tf.pad(ids, ((0, spare),), constant_values=PAD_ID), bias
 
-    def allowed(self, source: tf.Tensor) -> tf.Tensor:
-        """Return which pieces are candidates of each source (B, S), as a mask (B, V)."""
+    def allowed(self, source: tf.Tensor, prefix: tf.Tensor | None) -> tf.Tensor:
+        """Return which pieces are candidates of each source (B, S) and prefix (B, P): (B, V)."""
         slot = tf.range(self._longest)
         index = tf.gather(self._offsets, source)[:, :, tf.newaxis] + slot  # (B, S, M)
         index = tf.minimum(index, self._ids.shape[0] - 1)
@@ -80,4 +78,7 @@ class Shortlist:
         entries = tf.reshape(tf.cast(tf.gather(self._ids, index), tf.int32), [rows, -1])
         is_entry = slot < tf.gather(self._lengths, source)[:, :, tf.newaxis]
         is_allowed = marked(entries, tf.reshape(is_entry, [rows, -1]), [rows, self.vocab_size])
-        return is_allowed | (tf.range(self.vocab_size) <= END_ID)
+        is_allowed |= tf.range(self.vocab_size) <= END_ID
+        if prefix is None:
+            return is_allowed
+        return is_allowed | marked(prefix, prefix != PAD_ID, [rows, self.vocab_size])

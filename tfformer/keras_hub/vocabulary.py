@@ -64,7 +64,7 @@ def new_tokenizer(
     if is_sentencepiece:
         begin = r"^(\s*\S)"  # of a text that is not blank
         rewrites = [(begin, instruction.replace("\\", r"\\") + r"\1")] if instruction else []
-        return PieceTokenizer(tokenizer.proto, pieces, prefix, rewrites)
+        return PieceTokenizer(tokenizer.proto, pieces, prefix, rewrites=rewrites)
     return _byte_pair_tokenizer(tokenizer._tokenizer, pieces, prefix, instruction)
 
 

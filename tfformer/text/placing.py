@@ -161,7 +161,7 @@ def with_marks(sentence: MarkedSentence, translation: str, links: Links | None =
         return "".join(_in_capitals(sentence, translation, characters))
     source, target = _connected(sentence, translation, links or ())
     strings = list(_spaced(sentence, source, target, characters))
-    placing = _Placing(sentence, source, target, strings)
+    placing = _Placing(sentence, source, target, strings=strings)
     return "".join(placing.written(translation))
 
 
@@ -437,6 +437,7 @@ class _Placing:
         sentence: MarkedSentence,
         source: Sequence[TextToken],
         target: Sequence[TextToken],
+        *,
         strings: list[str],
     ) -> None:
         self._text = sentence.text

@@ -24,6 +24,7 @@ class HistoryAndResume(keras.callbacks.Callback):
         run: Run,
         config: Config,
         history: History,
+        *,
         counter: StepCounter,
         workers: Workers,
     ) -> None:

@@ -221,10 +221,17 @@ def _fit(
     callbacks = [counter, StopOnNaN(run, counter)]
     if workers.is_chief:
         callbacks += [
-            Validation(run, config, data.tokenizers, data.valid, data.valid_rows, report),
+            Validation(
+                run,
+                config,
+                data.tokenizers,
+                valid=data.valid,
+                rows=data.valid_rows,
+                report=report,
+            ),
             keras.callbacks.TensorBoard(run.tensorboard, write_graph=False),
         ]
-    callbacks.append(HistoryAndResume(run, config, history, counter, workers))
+    callbacks.append(HistoryAndResume(run, config, history, counter=counter, workers=workers))
     verbosity = 1 if sys.stdout.isatty() else 2
     if workers.is_chief and verbosity == 2:
         callbacks.append(LinePerMinute(report))

@@ -129,7 +129,7 @@ def _batches(config: Config, role: str, tokenizers: Tokenizers, report: Report) 
         text,
         config.data.batch_tokens,
         settings.seed,
-        shares,
+        shares=shares,
         packed=settings.jit_compile is True,
         cutoff=settings.simcut.cutoff if cuts else None,
     )

@@ -30,6 +30,7 @@ class Validation(keras.callbacks.Callback):
         run: Run,
         config: Config,
         tokenizers: Tokenizers,
+        *,
         valid: Batches,
         rows: Sequence[Row],
         report: Callable[[str], None],
