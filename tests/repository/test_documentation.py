@@ -137,6 +137,7 @@ def workplace(tiny_run, counting_run, tmp_path_factory) -> Path:
             (folder / f"{name}.{language}").write_text("\n".join(texts) + "\n")
     (folder / "page.html").write_text("<p>The <b>animal</b> is tired.</p>\n")
     (folder / "names.txt").write_text("Foo Inc\n")
+    (folder / "pairs.csv").write_text('"A dog, a cat.","Ein Hund, eine Katze."\n')
     (folder / "other.out").write_bytes((folder / "test.en").read_bytes())
     for written in ("news.de", "sentences.de"):
         (folder / written).unlink()
