@@ -29,6 +29,8 @@ done
 expect 200 '"translation"' "$model:predict" '{"instances": ["Good morning."]}'
 expect 200 '"translation"' "$model:predict" '{"inputs": {"text": ["Good morning.", ""]}}'
 expect 200 '"scores"' "$model:predict" '{"signature_name": "translate_beam", "instances": [{"text": "Good morning."}]}'
+expect 200 '"probabilities"' "$model:predict" \
+  '{"signature_name": "translate_prefix", "instances": [{"text": "Good morning.", "prefix": ""}]}'
 expect 200 '"log_prob"' "$model:predict" \
   '{"signature_name": "score", "instances": [{"source": "Good morning.", "target": "Guten Morgen."}]}'
 expect 400 '"error"' "$model:predict" 'no JSON'

@@ -59,6 +59,11 @@ def save_scripted_model(folder: Path, name: str) -> None:
         texts = tf.stack([tf.strings.upper(text), second], axis=1)
         return {"translations": texts, "scores": tf.concat([scores, scores - 1], axis=1)}
 
+    def continuations(text, prefix):
+        ends = tf.constant([" one", " two", " three", " four", " five"])
+        texts = prefix[:, tf.newaxis] + ends
+        return {"translations": texts, "probabilities": tf.fill(tf.shape(texts), 0.2)}
+
     def ids(ids, lengths):
         tokens = tf.gather(tf.range(500), ids)
         return {
@@ -77,6 +82,7 @@ def save_scripted_model(folder: Path, name: str) -> None:
     signatures = {
         "serving_default": tf.function(greedy, input_signature=[strings]),
         "translate_beam": tf.function(beam, input_signature=[strings]),
+        "translate_prefix": tf.function(continuations, input_signature=[strings, strings]),
         "translate_ids": tf.function(
             ids, input_signature=[tf.TensorSpec((None, None), tf.int32), lengths]
         ),
