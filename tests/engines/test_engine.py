@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 from support.litert_samples import SENTENCES
+from support.uncached_search import continuations_by_hand
 
 from tfformer.engines import open_engine
 
@@ -45,7 +46,7 @@ def test_a_stream_has_the_translations_of_a_text_of_several_portions(dynamic_lit
 
 
 def test_signatures_over_text_give_what_the_methods_give(dynamic_litert):
-    texts = np.array([sentence.encode() for sentence in GIVEN], object)
+    texts = encoded(GIVEN)
     with open_engine(dynamic_litert, threads=2) as light:
         greedy = light.run("serving_default", {"text": texts})["translation"]
         assert [text.decode() for text in greedy] == light.translate(GIVEN, beam_size=1)
@@ -53,6 +54,51 @@ def test_signatures_over_text_give_what_the_methods_give(dynamic_litert):
         for row, scores, n_best in zip(*beams.values(), light.n_best(GIVEN), strict=True):
             filled = [text.decode() for text in row[scores > -1e8]]
             assert filled == [hypothesis.text for hypothesis in n_best]
+
+
+@pytest.mark.parametrize(
+    "artifact", ["tiny_run", pytest.param("saved_model_export", marks=pytest.mark.slow)]
+)
+def test_continuations_are_those_of_a_search_without_a_cache(
+    artifact, translator, verbs_share_models, request
+):
+    sentences, prefixes = SENTENCES[:4], ["", "Der", "Die Katze", "Ein alter"]
+    with open_engine(request.getfixturevalue(artifact)) as opened:
+        found = opened.continuations(sentences, prefixes, count=3)
+        for sentence, prefix, row in zip(sentences, prefixes, found, strict=True):
+            texts, log_probs = continuations_by_hand(translator, sentence, prefix, 3)
+            assert [continuation.text for continuation in row] == texts
+            assert [continuation.score for continuation in row] == pytest.approx(
+                log_probs, abs=1e-3
+            )
+        arrays = {"text": encoded(sentences), "prefix": encoded(prefixes)}
+        outputs = opened.run("translate_prefix", arrays)
+        for texts, chances, row in zip(
+            outputs["translations"], outputs["probabilities"], found, strict=True
+        ):
+            assert [text.decode() for text in texts[:3]] == [
+                translation.text for translation in row
+            ]
+            assert np.log(chances[:3]) == pytest.approx([t.score for t in row], abs=1e-3)
+        assert opened.continuations([" "], ["Der"]) == [[("", 0.0)]]
+        for prefix, message in (
+            ("Der Ж", "vocabulary lacks a character of the prefix 'Der Ж'"),
+            ("Hund" * 60, r"prefix 'Hund.*' has \d+ tokens, and a translation has at most 39; sho"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                opened.continuations(["The dog."], [prefix])
+
+
+def test_an_artifact_that_cannot_continue_prefixes_is_refused(dynamic_litert):
+    with (
+        open_engine(dynamic_litert) as light,
+        pytest.raises(ValueError, match="cannot continue the beginning of a translation; use its"),
+    ):
+        light.continuations(["The dog."], ["Der"])
+
+
+def encoded(texts):
+    return np.array([text.encode() for text in texts], object)
 
 
 def test_a_search_that_the_export_lacks_is_refused(static_litert):

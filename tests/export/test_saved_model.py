@@ -21,11 +21,11 @@ from tensorflow_serving.apis import prediction_log_pb2
 import tfformer
 from tfformer.checkpoints.import_model import import_model
 from tfformer.data.sources import read_pairs
+from tfformer.engines.engine import CONTINUATIONS
 from tfformer.engines.saved_model import Session
 from tfformer.export.model_card import EXAMPLES, NO_LICENCE, model_card, right_examples
 from tfformer.export.pipeline import export_model
 from tfformer.export.saved_model import writer
-from tfformer.export.saved_model.signatures import CONTINUATIONS
 from tfformer.special_ids import END_ID
 
 pytestmark = [

@@ -1,6 +1,5 @@
 """Graphs over ids, for untrained models. NumPy recomputes the ids without a cache."""
 
-import functools
 import itertools
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 import tensorflow as tf
 from support.nightly import sampled
 from support.numpy_layers import log_softmax
+from support.uncached_search import greedy_by_hand, next_log_probs
 from support.untrained_models import untrained_language_model, untrained_transformer
 
 from tfformer.config import DecodingConfig, Dialect
@@ -82,27 +82,6 @@ def test_a_long_translation_is_the_same_by_a_cache_that_grows(model, beam_size):
     np.testing.assert_array_equal(fixed.lengths, [[54] * beam_size, [52] * beam_size])
     np.testing.assert_array_equal(grown.ids, fixed.ids)
     np.testing.assert_allclose(grown.scores, fixed.scores, rtol=1e-5)
-
-
-def greedy_by_hand(model, source, prefix, limit):
-    """Continue a prefix without a cache: the whole target is computed for each token."""
-    target = list(prefix)
-    while len(target) < limit and target[-1:] != [END_ID]:
-        target.append(int(next_log_probs(model, source, target).argmax()))
-    return target
-
-
-def next_log_probs(model, source, prefix):
-    logits = compiled(model)(tf.constant([source]), tf.constant([[START_ID, *prefix]]))
-    return log_softmax(logits[0, -1].numpy().astype(np.float64))
-
-
-@functools.cache
-def compiled(model):
-    ids = tf.TensorSpec((None, None), tf.int32)
-    return tf.function(
-        lambda source, target: model({"source": source, "target": target}), [ids, ids]
-    )
 
 
 PREFIXES = [[9, 4], [], [12, 5, 8, 8, 6], [7]]

@@ -6,6 +6,7 @@ The tests cover REST, hostile requests, the command and the page.
 import asyncio
 import itertools
 import json
+import math
 import signal
 import socket
 import sys
@@ -74,6 +75,22 @@ def test_a_served_run_gives_the_translators_own(served_by_the_verb, translator):
         links = nearest_targets(translator, [pair["q"]], [pair["translation"]])[0]
         answer = answer_to(server, "POST", "/align", json.dumps(pair), JSON)
         assert json.loads(answer.text) == {"links": [list(link) for link in links]}
+        begun = {"q": SENTENCES[0], "prefix": "Die", "count": 3, "model": "echo"}
+        answer = answer_to(server, "POST", "/continue", json.dumps(begun), JSON)
+        [row] = translator.continuations([SENTENCES[0]], ["Die"], count=3)
+        assert json.loads(answer.text) == [
+            {"translation": text, "probability": pytest.approx(math.exp(score), abs=1e-4)}
+            for text, score in row
+        ]
+        for wrong, reason in (
+            ({"prefix": "Die Ж"}, "the vocabulary lacks a character of the prefix 'Die Ж'; use"),
+            ({"prefix": "Hund" * 60}, "tokens, and a translation has at most 39; shorten it"),
+            ({"q": "The dog " * 60}, "tokens, and the model reads at most 39; send a shorter sen"),
+            ({"count": 6}, "count"),
+        ):
+            answer = answer_to(server, "POST", "/continue", json.dumps(begun | wrong), JSON)
+            assert answer.status == 400
+            assert reason in json.loads(answer.text)["error"]
         hostile = [{"b64": "VGhlIP8gZG9nIMM="}, "The \x00 dog.", "x" * 1_000_000, "漢" * 200_000]
         for sentence in hostile:
             status, answer = ask(server, "echo:predict", {"instances": [sentence]})

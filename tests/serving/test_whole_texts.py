@@ -414,7 +414,7 @@ def test_the_description_names_the_routes_models_and_languages_of_its_server():
     assert described["openapi"].startswith("3.1")
     assert described["info"]["description"].endswith("Models: mine, from en to de.")
     assert described["paths"].keys() == {
-        *("/translate", "/translate/stream", "/align", "/detect", "/languages"),
+        *("/translate", "/translate/stream", "/continue", "/align", "/detect", "/languages"),
         *("/frontend/settings", "/v2/translate", "/v2/languages", "/v2/usage"),
         *("/v1/models/{name}", "/v1/models/{name}/metadata", "/v1/models/{name}:predict"),
         *("/health", "/healthz", "/readyz"),

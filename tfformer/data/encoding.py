@@ -9,6 +9,7 @@ import functools
 import hashlib
 import itertools
 import mmap
+import reprlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
@@ -19,7 +20,7 @@ import numpy.typing as npt
 from tfformer.argument_checks import require_size
 from tfformer.data.sources import Row
 from tfformer.data.tokenizers import Tokenizer
-from tfformer.special_ids import END_ID, PAD_ID
+from tfformer.special_ids import END_ID, PAD_ID, UNKNOWN_ID
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -193,6 +194,28 @@ def check_pairs(sources: Sentences, targets: Sentences) -> None:
             f"{len(sources)} sources and {len(targets)} targets cannot be paired; pass one target "
             "per source"
         )
+
+
+def encode_prefixes(
+    tokenizer: Tokenizer, prefixes: Sequence[str], max_length: int
+) -> list[list[int]]:
+    """Encode the beginnings of B translations of at most `max_length` tokens, the end included.
+
+    ValueError: a prefix is too long, or has a character that the vocabulary lacks.
+    """
+    rows = tokenizer.encode(prefixes)
+    for prefix, ids in zip(prefixes, rows, strict=True):
+        if len(ids) >= max_length:
+            raise ValueError(
+                f"the prefix {reprlib.repr(prefix)} has {len(ids)} tokens, and a translation has "
+                f"at most {max_length - 1}; shorten it"
+            )
+        if UNKNOWN_ID in ids:
+            raise ValueError(
+                f"the vocabulary lacks a character of the prefix {reprlib.repr(prefix)}; use "
+                "another word, or train with tokenizer.byte_fallback"
+            )
+    return rows
 
 
 def warn_of_truncation(

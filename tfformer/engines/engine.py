@@ -11,11 +11,14 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tfformer.data.encoding import in_batches, warn_if_truncated
+from tfformer.argument_checks import require_size
+from tfformer.data.encoding import check_pairs, encode_prefixes, in_batches, warn_if_truncated
 from tfformer.data.tokenizers import Tokenizers
 from tfformer.inference import Translation
 
 GREEDY, BEAM = "serving_default", "translate_beam"  # the signatures over text
+PREFIX = "translate_prefix"  # the signature over texts and the beginnings of their translations
+CONTINUATIONS = 5  # translations of a sentence with a given beginning
 CHARACTERS_PER_TOKEN = 64  # maximum characters read per token of the limit; a piece has up to 16
 CHUNK = 1_000  # sentences in memory at a time
 PORTION = 128  # sentences of similar length that are translated at a time
@@ -54,6 +57,13 @@ BEAMS = Signature(
         "scores": TensorSpec("float32", (None, None)),
     },
 )
+PREFIXES = Signature(
+    inputs={"text": TensorSpec("string", (None,)), "prefix": TensorSpec("string", (None,))},
+    outputs={
+        "translations": TensorSpec("string", (None, CONTINUATIONS)),
+        "probabilities": TensorSpec("float32", (None, CONTINUATIONS)),
+    },
+)
 
 
 class Engine(ABC):
@@ -67,7 +77,7 @@ class Engine(ABC):
 
     Attributes:
         signatures: The functions that `run` can call. Every artifact with text signatures has
-            `GREEDY` and `BEAM`.
+            `GREEDY` and `BEAM`; one that can continue a given beginning has `PREFIX` too.
         beam_size: Number of beams in the artifact's default search; 1 is greedy search.
         max_tokens: Maximum number of tokens, without the end token, that are translated; a longer
             sentence is truncated.
@@ -118,6 +128,45 @@ class Engine(ABC):
         beam_size = beam_size or self.beam_size
         return self._search(sentences, beam_size, beam_size)
 
+    def continuations(
+        self, sentences: Sequence[str], prefixes: Sequence[str], count: int = CONTINUATIONS
+    ) -> list[list[Translation]]:
+        """Translate sentences with given beginnings, in several ways.
+
+        Args:
+            sentences: B texts, truncated to `max_tokens`.
+            prefixes: B texts, the beginnings of the translations; one may be empty.
+            count: Maximum number of translations of each sentence; an export finds at most
+                `CONTINUATIONS`.
+
+        Returns:
+            For each sentence the translations that begin with its prefix and continue with the most
+            likely pieces, best first; see `Translator.continuations`. The score is the
+            log-probability in nats of the piece after the prefix.
+
+        Raises:
+            ValueError: `check_prefixes` refuses a prefix, or the numbers of sentences and prefixes
+                differ.
+        """
+        self.check_prefixes(prefixes)
+        check_pairs(sentences, prefixes)
+        require_size("count", count)
+        return [row[:count] for row in self._continued(sentences, prefixes, count)]
+
+    def check_prefixes(self, prefixes: Sequence[str]) -> None:
+        """Raise ValueError if the artifact cannot continue these beginnings of translations.
+
+        It may lack the signature `PREFIX`; a prefix may be too long, or have a character that the
+        vocabulary lacks.
+        """
+        if PREFIX not in self.signatures:
+            raise ValueError(
+                "this artifact cannot continue the beginning of a translation; use its run, or "
+                "export the run again with --format saved_model"
+            )
+        if self.tokenizers:
+            encode_prefixes(self.tokenizers.target, prefixes, self.max_tokens + 1)
+
     def stream(
         self,
         sentences: Iterable[str],
@@ -156,13 +205,13 @@ class Engine(ABC):
                 "translation": np.array([hypothesis.text.encode() for hypothesis in best], object),
                 "score": np.array([hypothesis.score for hypothesis in best], np.float32),
             }
-        shape = len(texts), self.beam_size
-        translations, scores = np.full(shape, b"", object), np.full(shape, NO_TRANSLATION)
-        for row, hypotheses in enumerate(self.n_best(texts)):
-            for rank, hypothesis in enumerate(hypotheses):
-                translations[row, rank] = hypothesis.text.encode()
-                scores[row, rank] = hypothesis.score
-        return {"translations": translations, "scores": scores.astype(np.float32)}
+        if signature == PREFIX:
+            prefixes = [prefix.decode("utf-8", "replace") for prefix in inputs["prefix"]]
+            continued = self.continuations(texts, prefixes)
+            translations, log_probs = _in_slots(continued, CONTINUATIONS)
+            return {"translations": translations, "probabilities": np.exp(log_probs)}
+        translations, scores = _in_slots(self.n_best(texts), self.beam_size)
+        return {"translations": translations, "scores": scores}
 
     def close(self) -> None:  # noqa: B027  most engines have nothing to free
         """Free the threads of the engine; it cannot be called afterwards."""
@@ -179,6 +228,12 @@ class Engine(ABC):
     ) -> list[list[Translation]]:
         """Find at least `count` translations of each sentence, or all that are in the beam."""
 
+    def _continued(
+        self, sentences: Sequence[str], prefixes: Sequence[str], count: int
+    ) -> list[list[Translation]]:
+        """Find `count` translations with each prefix; for artifacts with the signature `PREFIX`."""
+        raise NotImplementedError
+
     @property
     def _tokenizers(self) -> Tokenizers:
         if self.tokenizers is None:
@@ -190,3 +245,14 @@ class Engine(ABC):
         characters = CHARACTERS_PER_TOKEN * (self.max_tokens + 1)
         rows = self._tokenizers.source.encode([sentence[:characters] for sentence in sentences])
         return [row[: self.max_tokens] for row in rows]
+
+
+def _in_slots(rows: Sequence[Sequence[Translation]], count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the texts and scores of B rows as arrays (B, `count`)."""
+    shape = len(rows), count
+    texts, scores = np.full(shape, b"", object), np.full(shape, NO_TRANSLATION, np.float32)
+    for row, translations in enumerate(rows):
+        for rank, translation in enumerate(translations):
+            texts[row, rank] = translation.text.encode()
+            scores[row, rank] = translation.score
+    return texts, scores

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfformer.engines.engine import Engine
+from tfformer.engines.engine import PREFIX, PREFIXES, Engine
 from tfformer.inference import Translation
 from tfformer.inference.translator import Translator
 from tfformer.run_directory import Run
@@ -28,6 +28,7 @@ class KerasEngine(Engine):
         self.max_tokens = self.translator.max_length - 1
         if has_gpu():
             self.chunk = self.portion = GPU_CHUNK
+        self.signatures = {**self.signatures, PREFIX: PREFIXES}
         self._length_penalty = length_penalty
 
     def _search(
@@ -35,3 +36,9 @@ class KerasEngine(Engine):
     ) -> list[list[Translation]]:
         encoded = self.translator.encode(list(sentences))  # truncated without a warning
         return self.translator.n_best(encoded, beam_size, self._length_penalty)
+
+    def _continued(
+        self, sentences: Sequence[str], prefixes: Sequence[str], count: int
+    ) -> list[list[Translation]]:
+        encoded = self.translator.encode(list(sentences))
+        return self.translator.continuations(encoded, prefixes, count)

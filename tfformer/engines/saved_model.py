@@ -11,7 +11,15 @@ from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
 from tfformer.engines.artifact import SAVED_MODEL, exported_tokenizers
-from tfformer.engines.engine import BEAM, GREEDY, NO_TRANSLATION, Arrays, Engine, Signature
+from tfformer.engines.engine import (
+    BEAM,
+    GREEDY,
+    NO_TRANSLATION,
+    PREFIX,
+    Arrays,
+    Engine,
+    Signature,
+)
 from tfformer.engines.engine import TensorSpec as Spec
 from tfformer.inference import Translation
 from tfformer.storage.artifact_folders import MANIFEST, checked_manifest
@@ -57,7 +65,7 @@ class SavedModelEngine(Engine):
     def _search(
         self, sentences: Sequence[str], beam_size: int, count: int
     ) -> list[list[Translation]]:
-        inputs = {"text": np.array([sentence.encode() for sentence in sentences], object)}
+        inputs = {"text": _utf8(sentences)}
         if beam_size == 1:
             outputs = self.run(GREEDY, inputs)
             pairs = zip(outputs["translation"], outputs["score"], strict=True)
@@ -69,6 +77,16 @@ class SavedModelEngine(Engine):
             used = [(text, score) for text, score in pairs if score > NO_TRANSLATION / 2]
             translations.append([_translation(text, score) for text, score in used])
         return translations
+
+    def _continued(
+        self, sentences: Sequence[str], prefixes: Sequence[str], count: int
+    ) -> list[list[Translation]]:
+        outputs = self.run(PREFIX, {"text": _utf8(sentences), "prefix": _utf8(prefixes)})
+        rows = zip(outputs["translations"], outputs["probabilities"], strict=True)
+        return [
+            [_translation(text, np.log(p)) for text, p in zip(*row, strict=True) if p > 0]
+            for row in rows
+        ]
 
 
 class Session:
@@ -126,6 +144,10 @@ def _specs(tensors: Mapping[str, meta_graph_pb2.TensorInfo]) -> dict[str, Spec]:
         sizes = [None if axis.size < 0 else axis.size for axis in tensor.tensor_shape.dim]
         specs[name] = Spec(tf.as_dtype(tensor.dtype).name, tuple(sizes))
     return specs
+
+
+def _utf8(texts: Sequence[str]) -> np.ndarray:
+    return np.array([text.encode() for text in texts], object)
 
 
 def _translation(text: bytes, score: float) -> Translation:

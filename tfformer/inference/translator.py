@@ -17,6 +17,7 @@ from tfformer.data.encoding import (
     EncodedSentences,
     Sentences,
     check_pairs,
+    encode_prefixes,
     encode_truncated,
     in_batches,
     pad,
@@ -38,7 +39,7 @@ from tfformer.inference.text_model import SAMPLES, Measured, TextModel, check_si
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Model, Run, Tokenizers
 from tfformer.runtime.devices import has_gpu
-from tfformer.special_ids import END_ID, UNKNOWN_ID
+from tfformer.special_ids import END_ID
 from tfformer.text import Align, TextTranslator
 
 BATCH_SIZE = 64
@@ -380,7 +381,7 @@ class Translator(TextModel):
         count = min(require_size("count", count), self.tokenizers.target.vocab_size - END_ID)
         encoded = self.encode(sentences)
         warn_of_truncation([sentences], [encoded], stacklevel=2)
-        begun = self._prefix_ids(prefixes)
+        begun = encode_prefixes(self.tokenizers.target, prefixes, self.max_length)
         graph = self._graph(
             continue_translations,
             tf.TensorSpec((None, None), tf.int32),
@@ -395,21 +396,6 @@ class Translator(TextModel):
             return graph(ids, pad([begun[number] for number in numbers]))
 
         return self._in_batches(encoded, max(1, BATCH_SIZE // count), decode)
-
-    def _prefix_ids(self, prefixes: Sequence[str]) -> list[list[int]]:
-        rows = self.tokenizers.target.encode(prefixes)
-        for prefix, ids in zip(prefixes, rows, strict=True):
-            if len(ids) >= self.max_length:
-                raise ValueError(
-                    f"the prefix {prefix!r} has {len(ids)} tokens, and a translation has at most "
-                    f"{self.max_length - 1}; shorten it"
-                )
-            if UNKNOWN_ID in ids:
-                raise ValueError(
-                    f"the vocabulary lacks a character of the prefix {prefix!r}; use another "
-                    "word, or train with tokenizer.byte_fallback"
-                )
-        return rows
 
     def sample(
         self,

@@ -12,7 +12,7 @@ import numpy as np
 from cachetools import LRUCache
 
 from tfformer.engines import Engine
-from tfformer.engines.engine import BEAM, GREEDY, NO_TRANSLATION, Arrays
+from tfformer.engines.engine import BEAM, GREEDY, NO_TRANSLATION, PREFIX, Arrays
 from tfformer.serving.errors import RequestError
 from tfformer.serving.languages import Direction
 from tfformer.serving.request_queue import RequestQueue
@@ -153,6 +153,38 @@ class QueuedTranslator:
             return []
         links = await loop.run_in_executor(self._aligner, model.align, [source], [translation])
         return links[0]
+
+    async def continuations(
+        self, model: ServedModel, sentence: str, prefix: str
+    ) -> list[tuple[str, float]]:
+        """Return translations of a sentence that begin with a prefix, and their probabilities.
+
+        See `Engine.continuations`; the probability is that of the piece after the prefix.
+
+        Raises:
+            RequestError: The model cannot continue prefixes, refuses this one, or reads fewer
+                tokens than the sentence has, or the queue is full.
+        """
+        version = model.newest
+
+        def check() -> None:
+            version.check_prefixes([prefix])
+            tokens = version.count_tokens([sentence])[0] if version.tokenizers else 0
+            if tokens > version.max_tokens:
+                raise ValueError(
+                    f"the sentence has {tokens} tokens, and the model reads at most "
+                    f"{version.max_tokens}; send a shorter sentence"
+                )
+
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._threads, check)
+        except ValueError as error:
+            raise RequestError(str(error)) from None
+        texts = {"text": sentence, "prefix": prefix}
+        inputs = {name: np.array([text.encode()], object) for name, text in texts.items()}
+        outputs = await self._queue.submit(version, PREFIX, inputs)
+        pairs = zip(outputs["translations"][0], outputs["probabilities"][0].tolist(), strict=True)
+        return [(_text(text), probability) for text, probability in pairs if probability > 0]
 
     async def pieces(self, direction: Direction, text: str) -> AsyncIterator[TranslatedPiece]:
         """Yield the pieces of a text as they are translated; their joined sources are the text."""

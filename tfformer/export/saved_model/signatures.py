@@ -14,7 +14,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfformer.data.tokenizers import Tokenizer
-from tfformer.engines.engine import CHARACTERS_PER_TOKEN
+from tfformer.engines.engine import CHARACTERS_PER_TOKEN, CONTINUATIONS, PREFIX
 from tfformer.export.parity import Inputs, Outputs, Question, Scored, beam, greedy
 from tfformer.inference.generator import Generator
 from tfformer.inference.graphs import (
@@ -32,8 +32,7 @@ from tfformer.model.token_model import ToLogits
 from tfformer.runtime.tracing import traced
 from tfformer.special_ids import END_ID, PAD_ID, START_ID, UNKNOWN_ID
 
-CONTINUATIONS = 5  # translations of a sentence with a given beginning
-TEXT, PREFIX, SOURCE, TARGET = (  # (B,)
+TEXT, BEGINNING, SOURCE, TARGET = (  # (B,)
     tf.TensorSpec((None,), tf.string, name) for name in ("text", "prefix", "source", "target")
 )
 IDS = [  # (B, S) and their lengths (B,)
@@ -99,7 +98,7 @@ class _Translating:
         over_text = {
             "serving_default": traced(self.translate, input_signature=[TEXT]),
             "translate_beam": traced(self.translate_beam, input_signature=[TEXT]),
-            "translate_prefix": traced(self.translate_prefix, input_signature=[TEXT, PREFIX]),
+            PREFIX: traced(self.translate_prefix, input_signature=[TEXT, BEGINNING]),
             "score": traced(self.score, input_signature=[SOURCE, TARGET]),
         }
         over_ids = {"translate_ids": traced(self.translate_ids, input_signature=IDS)}
@@ -321,7 +320,7 @@ def _prefix(model: Translator, samples: Sequence[str], translations: Sequence[st
         return [(texts[0], math.log(probabilities[0])) for texts, probabilities in pairs]
 
     inputs: Inputs = {"text": samples, "prefix": prefixes}
-    return Question("translate_prefix", 1, "translate_prefix", [inputs], read, expected)
+    return Question(PREFIX, 1, PREFIX, [inputs], read, expected)
 
 
 def _score(inputs: Inputs, texts: Sequence[str], log_probs: Sequence[float]) -> Question:

@@ -1,4 +1,4 @@
-"""Translation sentence by sentence, and word alignment."""
+"""Translation sentence by sentence, continuations of prefixes, and word alignment."""
 
 import asyncio
 import json
@@ -11,6 +11,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 from starlette.types import Receive, Scope, Send
 
+from tfformer.engines.engine import CONTINUATIONS
 from tfformer.serving.apis.fields import Served, ServerState, described, fields_of
 from tfformer.serving.apis.libretranslate import REFUSALS, find_direction
 from tfformer.serving.errors import MISTAKE, Error, RequestError
@@ -36,6 +37,21 @@ class Stream(Model):
 
     q: str = Field(description="The text.", examples=["The animal is tired. Where is the station?"])
     format: Literal["text"] = Field("text", description="A stream accepts only plain text.")
+
+
+class Continue(Model):
+    """A sentence with the beginning of its translation."""
+
+    q: str = Field(description="The sentence.", examples=["The animal is tired."])
+    prefix: str = Field("", description="The beginning of its translation.", examples=["Das"])
+    count: int = Field(CONTINUATIONS, ge=1, le=CONTINUATIONS, description="Maximum number.")
+
+
+class Continuation(BaseModel):
+    """A translation, with the probability of its first token after the prefix."""
+
+    translation: str
+    probability: float
 
 
 class Align(Model):
@@ -129,6 +145,26 @@ async def _events(
     except Exception:
         logging.getLogger(__name__).exception("%s %s", request.method, request.url.path)
         yield "error", {"error": MISTAKE}
+
+
+@router.post(
+    "/continue",
+    summary="Translate a sentence with a given beginning, in several ways",
+    openapi_extra=described(Continue),
+)
+async def continue_prefix(
+    fields: Annotated[Continue, fields_of(Continue)], state: Served
+) -> list[Continuation]:
+    """Return translations that begin with the prefix and differ in the token after it.
+
+    The most probable comes first; it is the greedy translation with this prefix.
+    """
+    direction = await _direction(state, fields, fields.q)
+    found = await state.translator.continuations(direction.model, fields.q, fields.prefix)
+    return [
+        Continuation(translation=text, probability=probability)
+        for text, probability in found[: fields.count]
+    ]
 
 
 @router.post(
