@@ -3,8 +3,8 @@
 
 Usage: scripts/alignment_error_rate.py RUN
 
-Aligns 50 held-out sentences with their known translations, using each decoder layer, and prints the
-alignment error rate against the grammar's alignment. The last line is JSON.
+Aligns 50 held-out sentences with their known translations and prints the alignment error rate
+against the grammar's alignment. The last line is JSON.
 """
 
 import json
@@ -17,25 +17,20 @@ import_tensorflow()
 
 from tfformer import Translator  # noqa: E402
 from tfformer.data import phrasebook  # noqa: E402
-from tfformer.explain.alignment import Alignment, alignments, pharaoh  # noqa: E402
+from tfformer.inference.alignment import Alignment, alignments, pharaoh  # noqa: E402
 
 SENTENCES = 50
 
 
 def main(run: str) -> None:
-    """Print the error rates of a run."""
+    """Print the error rate of a run."""
     translator, pairs = Translator.load(run), phrasebook.pairs("test")[:SENTENCES]
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     known = [pair.alignment for pair in pairs]
-    rates = {}
-    for layer in range(1, len(translator.model.decoder.layers) + 1):
-        links = alignments(translator, sources, targets, layer)
-        rates[layer] = alignment_error_rate(links, known)
-        print(f"decoder layer {layer}: alignment error rate {rates[layer]:.1%}")
-    [links] = alignments(translator, sources[:1], targets[:1])
-    print(f"{sources[0]}\n{targets[0]}\n{pharaoh(links)}   (the grammar: {pharaoh(known[0])})")
-    rounded = {layer: round(rate, 4) for layer, rate in rates.items()}
-    print(json.dumps({"sentences": len(pairs), "alignment_error_rate": rounded}))
+    links = alignments(translator, sources, targets)
+    rate = alignment_error_rate(links, known)
+    print(f"{sources[0]}\n{targets[0]}\n{pharaoh(links[0])}   (the grammar: {pharaoh(known[0])})")
+    print(json.dumps({"sentences": len(pairs), "alignment_error_rate": round(rate, 4)}))
 
 
 def alignment_error_rate(predicted: Sequence[Alignment], known: Sequence[Alignment]) -> float:

@@ -4,9 +4,9 @@ from .checkpoints.import_model import import_model as import_model
 from .config import Config as Config
 from .data.batches import training_dataset as training_dataset
 from .data.tokenizers import Tokenizer as Tokenizer
-from .explain.alignment import alignments as alignments
 from .explain.attention_maps import attention as attention
 from .export.pipeline import export_model as export_model
+from .inference.alignment import alignments as alignments
 from .inference.beam_search import beam_search as beam_search
 from .inference.generator import Generator as Generator
 from .inference.search import greedy_search as greedy_search

@@ -49,7 +49,7 @@ MISTAKES = [
     ("inspect ctranslate2", "ctranslate2 is an export, not a run directory"),
     ("translate export", "export/1/manifest.json"),
     ("translate generator", "generator is an export of a language model, which does not translate"),
-    ("translate export --alignments", "--alignments requires a run directory, and export is an"),
+    ("translate export --languages en,de", "--languages requires a run directory, and export is"),
     ("corpus --output new", "Missing argument 'phrasebook'"),
     ("translate run --input nowhere", FILE),
     ("translate run --output text", OUTPUT),

@@ -48,7 +48,7 @@ def test_sentences_that_were_truncated_are_counted(dynamic_litert):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--alignments"], "--alignments requires a run directory, and"),
+        (["--alignments"], "the export has no word alignments; export the run again as"),
         (["--length-penalty", "1"], "--length-penalty requires a run directory, and"),
         (["--languages", "en,de"], "--languages requires a run directory, and"),
         (["--beam-size", "7"], "no search with 7 beams; export the run again with --beam-size 7"),

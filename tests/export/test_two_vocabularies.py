@@ -51,6 +51,8 @@ def exported_alike(translator: Translator, folder: Path) -> Path:
         "serving_default",
         "translate_beam",
         "translate_prefix",
+        "translate_aligned",
+        "align_ids",
         "score",
     }
     return version

@@ -22,7 +22,6 @@ from support.servers import answer_to, ask
 from tfformer.cli.main import main
 from tfformer.data.sources import read_pairs
 from tfformer.engines import Signature, TensorSpec
-from tfformer.explain.alignment import nearest_targets
 from tfformer.serving import request_queue as batching
 from tfformer.serving import server as serving
 from tfformer.serving.apis import fields, tf_serving
@@ -72,7 +71,8 @@ def test_a_served_run_gives_the_translators_own(served_by_the_verb, translator):
             scores = [score for _, score in rows]
             assert scores == pytest.approx([best.score for best in expected], abs=1e-3)
         pair = {"q": SENTENCES[0], "translation": expected[0].text, "model": "echo"}
-        links = nearest_targets(translator, [pair["q"]], [pair["translation"]])[0]
+        [aligned] = translator.aligned([pair["q"]], [pair["translation"]])
+        links = aligned.nearest_targets()
         answer = answer_to(server, "POST", "/align", json.dumps(pair), JSON)
         assert json.loads(answer.text) == {"links": [list(link) for link in links]}
         begun = {"q": SENTENCES[0], "prefix": "Die", "count": 3, "model": "echo"}

@@ -248,7 +248,7 @@ def test_markup_goes_with_its_words_where_the_model_has_alignments():
 
 
 def test_words_that_belong_together_are_told():
-    """Exports, and sentences that are too long for the model, have no alignments."""
+    """Models without alignments, and sentences that are too long for the model, have no links."""
     pair = {"q": "A dog.", "translation": ".god A"}
     asked = [
         pair | {"model": "mine"},

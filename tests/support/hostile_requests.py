@@ -17,6 +17,8 @@ INPUTS = {
     "translate_beam": ("text",),
     "translate_prefix": ("text", "prefix"),
     "translate_ids": ("ids", "lengths"),
+    "translate_aligned": ("text",),
+    "align_ids": ("ids", "lengths", "target_ids", "target_lengths"),
     "score": ("source", "target"),
 }
 SIGNATURES = (*INPUTS, "none", "")
@@ -96,8 +98,8 @@ def _values(draw: random.Random, name: str, rows: int) -> Any:
     if draw.random() < 0.05:
         rows += 1
     kind = draw.choice((str, np.int32, np.float32)) if draw.random() < 0.1 else None
-    kind = kind or (np.int32 if name in ("ids", "lengths") else str)
-    rank = draw.randrange(3) if draw.random() < 0.1 else 1 + (name == "ids")
+    kind = kind or (np.int32 if name.endswith(("ids", "lengths")) else str)
+    rank = draw.randrange(3) if draw.random() < 0.1 else 1 + name.endswith("ids")
     shape = (rows, draw.randint(1, 9))[:rank]
     count = int(np.prod(shape))
     if kind is str:

@@ -23,18 +23,18 @@ class Scripted(SimpleNamespace):
 
     __hash__ = object.__hash__
     tokenizers = None
+    can_align = False
     signatures = {"serving_default": TEXTS, "translate_beam": BEAMS}
     manifest = {}
 
 
-def scripted(name: str, version: SimpleNamespace, align=None) -> SimpleNamespace:
+def scripted(name: str, version: SimpleNamespace) -> SimpleNamespace:
     """A served model with one version."""
     return SimpleNamespace(
         name=name,
         versions={1: version},
         number=lambda *_: 1,
         newest=version,
-        align=align,
         reload=lambda: None,
     )
 
@@ -58,8 +58,10 @@ def backwards(name: str, asked: list[str], align=None, **manifest) -> SimpleName
         count_tokens=lambda texts: [len(text.split()) for text in texts],
         max_tokens=7,
         placeholders=[],
+        can_align=align is not None,
+        nearest_targets=align,
     )
-    return scripted(name, version, align)
+    return scripted(name, version)
 
 
 @asynccontextmanager

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from tfformer.cli.options import TEXT_FILE, examples
-
-if TYPE_CHECKING:
-    from tfformer.engines.keras import KerasEngine
-    from tfformer.text import Align
 
 
 @click.command(
@@ -52,17 +47,4 @@ def serve(
             )
     from tfformer.serving.server import serve as serve_models
 
-    serve_models(
-        models,
-        host,
-        port,
-        allowed_hosts=allow_host,
-        api_keys=api_keys,
-        open_aligner=_opened_aligner,
-    )
-
-
-def _opened_aligner(engine: KerasEngine) -> Align:
-    from tfformer.explain.alignment import compiled_aligner
-
-    return compiled_aligner(engine.translator)
+    serve_models(models, host, port, allowed_hosts=allow_host, api_keys=api_keys)

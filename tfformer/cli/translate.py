@@ -139,7 +139,7 @@ def translate(**values: object) -> None:
         return
     if exported_version(options.run):
         _refuse(
-            ("alignments", "length_penalty", "languages"),
+            ("length_penalty", "languages"),
             f"requires a run directory, and {options.run} is an export; leave it out, or pass the "
             "run",
         )
@@ -207,6 +207,8 @@ def _translated_lines(
     engine: Engine, options: Options, sentences: Iterable[str], advance: Advance
 ) -> Iterator[list[str]]:
     """Yield the lines of output in chunks, always `options.n_best` lines per sentence."""
+    from tfformer.inference.alignment import pharaoh
+
     count = options.n_best
     blank = [("", 0.0)] * count
     beam_size = max(options.beam_size or engine.beam_size, count)
@@ -221,7 +223,7 @@ def _translated_lines(
             columns.insert(0, [f"{score:.4f}" for _, score in hypotheses])
         if options.alignments:
             repeated = [source for source in chunk for _ in range(count)]
-            columns.append(_alignments(engine, repeated, texts))
+            columns.append([pharaoh(pair.links()) for pair in engine.aligned(repeated, texts)])
         yield ["\t".join(line) + "\n" for line in zip(*columns, strict=True)]
 
 
@@ -246,16 +248,6 @@ def _reranked(chunks: Iterator[list[list[Translation]]]) -> Iterator[list[list[T
         sentences += len(n_best)
         yield ordered
     print(f"reranked {counted(sentences, 'sentence')} in {seconds:.2f} s", file=sys.stderr)
-
-
-def _alignments(engine: Engine, sources: list[str], translations: list[str]) -> list[str]:
-    from tfformer.engines.keras import KerasEngine
-    from tfformer.explain.alignment import alignments, pharaoh
-
-    assert isinstance(engine, KerasEngine)
-    translator = engine.translator
-    encoded, targets = translator.encode(sources), translator.encode_targets(translations)
-    return [pharaoh(links) for links in alignments(translator, encoded, targets)]
 
 
 # --- Whole texts --------------------------------------------------------------------------------
@@ -284,16 +276,14 @@ def _translate_text(options: Options, format: str, is_typed: bool) -> None:
 def _text_translator(
     options: Options, keep: Sequence[str], is_typed: bool
 ) -> Iterator[TextTranslator]:
-    """Yield a translator of whole texts that uses the run (with alignments) or the export."""
+    """Yield a translator of whole texts that uses the run or the export."""
     with _opened(options, is_typed) as engine:
         if is_run(options.run):
             from tfformer.engines.keras import KerasEngine
-            from tfformer.explain.alignment import nearest_targets
 
             assert isinstance(engine, KerasEngine)
-            align = functools.partial(nearest_targets, engine.translator)
             yield engine.translator.text_translator(
-                options.beam_size, options.length_penalty, align, keep
+                options.beam_size, options.length_penalty, engine.nearest_targets, keep
             )
         else:
             from tfformer.text import TextTranslator
@@ -301,6 +291,7 @@ def _text_translator(
             source, target = engine.languages or ("en", None)
             yield TextTranslator(
                 functools.partial(engine.translate, beam_size=options.beam_size),
+                engine.nearest_targets if engine.can_align else None,
                 count_tokens=engine.count_tokens if engine.tokenizers else None,
                 max_tokens=engine.max_tokens,
                 language=source or "en",

@@ -15,10 +15,12 @@ from tfformer.argument_checks import require_size
 from tfformer.data.encoding import check_pairs, encode_prefixes, in_batches, warn_if_truncated
 from tfformer.data.tokenizers import Tokenizers
 from tfformer.inference import Translation
+from tfformer.inference.alignment import Aligned, Alignment, align_pairs
 
 GREEDY, BEAM = "serving_default", "translate_beam"  # the signatures over text
 PREFIX = "translate_prefix"  # the signature over texts and the beginnings of their translations
 CONTINUATIONS = 5  # translations of a sentence with a given beginning
+ALIGN = "align_ids"  # the signature over the ids of sources and targets
 CHARACTERS_PER_TOKEN = 64  # maximum characters read per token of the limit; a piece has up to 16
 CHUNK = 1_000  # sentences in memory at a time
 PORTION = 128  # sentences of similar length that are translated at a time
@@ -167,6 +169,32 @@ class Engine(ABC):
         if self.tokenizers:
             encode_prefixes(self.tokenizers.target, prefixes, self.max_tokens + 1)
 
+    @property
+    def can_align(self) -> bool:
+        """Whether the artifact can align words."""
+        return ALIGN in self.manifest.get("signatures", {})
+
+    def aligned(self, sentences: Sequence[str], translations: Sequence[str]) -> list[Aligned]:
+        """Return the attention and the probability of each token of given translations.
+
+        Sentences and translations are truncated to `max_tokens`. It raises ValueError if the
+        artifact cannot align words.
+        """
+        if not self.can_align:
+            raise ValueError(
+                "the export has no word alignments; export the run again as saved_model or litert, "
+                "or use the run directory"
+            )
+        target = self._tokenizers.target
+        targets = [row[: self.max_tokens] for row in target.encode(list(translations))]
+        return align_pairs(self._tokenizers, self._encoded(sentences), targets, self._align_ids)
+
+    def nearest_targets(
+        self, sentences: Sequence[str], translations: Sequence[str]
+    ) -> list[Alignment]:
+        """Link the words of each pair, see `Aligned.nearest_targets`."""
+        return [pair.nearest_targets() for pair in self.aligned(sentences, translations)]
+
     def stream(
         self,
         sentences: Iterable[str],
@@ -233,6 +261,14 @@ class Engine(ABC):
     ) -> list[list[Translation]]:
         """Find `count` translations with each prefix; for artifacts with the signature `PREFIX`."""
         raise NotImplementedError
+
+    def _align_ids(self, sources: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return log-probabilities (B, T) and attention (B, T, S) of ids padded with 0."""
+        inputs = {"ids": sources, "target_ids": targets}
+        for name, ids in (("lengths", sources), ("target_lengths", targets)):
+            inputs[name] = np.count_nonzero(ids, axis=1).astype(np.int32) - 1  # without end tokens
+        outputs = self.run(ALIGN, inputs)
+        return outputs["log_probs"], outputs["attention"]
 
     @property
     def _tokenizers(self) -> Tokenizers:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tfformer.engines.engine import PREFIX, PREFIXES, Engine
 from tfformer.inference import Translation
+from tfformer.inference.alignment import Aligned
 from tfformer.inference.translator import Translator
 from tfformer.run_directory import Run
 from tfformer.runtime.devices import has_gpu
@@ -30,6 +31,17 @@ class KerasEngine(Engine):
             self.chunk = self.portion = GPU_CHUNK
         self.signatures = {**self.signatures, PREFIX: PREFIXES}
         self._length_penalty = length_penalty
+
+    @property
+    def can_align(self) -> bool:
+        """Whether the run can align words: always."""
+        return True
+
+    def aligned(self, sentences: Sequence[str], translations: Sequence[str]) -> list[Aligned]:
+        """Return the attention and the probability of each token; see `Engine.aligned`."""
+        sources = self.translator.encode(list(sentences))  # truncated without a warning
+        targets = self.translator.encode_targets(list(translations))
+        return self.translator.aligned(sources, targets)
 
     def _search(
         self, sentences: Sequence[str], beam_size: int, count: int

@@ -1,4 +1,4 @@
 """Inspect a trained run, as text and as pictures.
 
-It shows attention, alignment, layers and training.
+It shows attention, layers and training.
 """

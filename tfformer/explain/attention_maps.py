@@ -9,25 +9,18 @@ literature.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from tfformer.data.encoding import EncodedSentences, Sentences, warn_of_truncation
+from tfformer.inference.alignment import END, START, between_words, word_texts
 from tfformer.inference.translator import Translator
 from tfformer.model.masks import look_ahead_mask, padding_mask
 from tfformer.model.transformer import Transformer
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
-
-START, END = "<s>", "</s>"
-WORD_START = "▁"  # SentencePiece's mark for the space before a word
-
-# Source ids (B, S) and target ids (B, T) -> weights of encoder, decoder and cross-attention
-Weights = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor, tf.Tensor]]
 
 
 class AttentionMaps(NamedTuple):
@@ -46,18 +39,9 @@ class AttentionMaps(NamedTuple):
     weights: np.ndarray  # (L, H, R, C) float32
 
     def words(self) -> AttentionMaps:
-        """Return the same maps between words, which are separated by spaces.
-
-        Attention to a word is the sum over its pieces, attention from a word the mean over its
-        pieces, so that rows still sum to 1 (Clark et al. 2019, "What Does BERT Look At?", section
-        4.1).
-        """
-        rows = _words(self.rows)
-        columns = _words(self.columns)
-        lengths = np.array([len(word) for word in rows])[:, np.newaxis]
-        weights = np.add.reduceat(self.weights, _first_pieces(columns), axis=3)
-        weights = np.add.reduceat(weights, _first_pieces(rows), axis=2) / lengths
-        return AttentionMaps(self.kind, _texts(rows), _texts(columns), weights.astype(np.float32))
+        """Return the same maps between words, see `between_words`."""
+        weights = between_words(self.weights, self.rows, self.columns).astype(np.float32)
+        return AttentionMaps(self.kind, word_texts(self.rows), word_texts(self.columns), weights)
 
 
 class Attention(NamedTuple):
@@ -110,12 +94,11 @@ def each_attention(
     sentences: Sentences,
     targets: Sentences | None = None,
     batch_size: int = 64,
-    weights: Weights | None = None,
 ) -> Iterator[Attention]:
     """Yield the attention of each sentence in turn.
 
     Sentences and targets may be encoded already. By default the targets are the model's own
-    translations, tokenized again as text, and `weights` is `attention_weights` of the model.
+    translations, tokenized again as text.
 
     Raises:
         ValueError: A sentence or a given target is blank.
@@ -129,11 +112,10 @@ def each_attention(
         written = translator.encode_targets(targets)
         _check_not_blank(written)
     warn_of_truncation([sentences, targets], [sources, written], stacklevel=2)
-    weights = weights or functools.partial(attention_weights, translator.model)
     for first in range(0, len(sources), batch_size):
         batch = slice(first, first + batch_size)
         pairs = (sources.ids[batch], written.ids[batch])
-        yield from _attentions_of_batch(translator, *pairs, weights)
+        yield from _attentions_of_batch(translator, *pairs)
 
 
 def attention_weights(
@@ -188,14 +170,14 @@ def _attentions_of_batch(
     translator: Translator,
     sources: Sequence[list[int]],
     targets: Sequence[list[int]],
-    weights: Weights,
 ) -> Iterator[Attention]:
     """Yield the weights of each sentence with its tokens, including `</s>`, without padding."""
     sources = [[*ids, END_ID] for ids in sources]
     targets = [[START_ID, *ids] for ids in targets]
     source = tf.ragged.constant(sources, tf.int32).to_tensor(PAD_ID)
     target = tf.ragged.constant(targets, tf.int32).to_tensor(PAD_ID)
-    computed = (tf.cast(tensor, tf.float32).numpy() for tensor in weights(source, target))
+    weights = attention_weights(translator.model, source, target)
+    computed = (tf.cast(tensor, tf.float32).numpy() for tensor in weights)
     for source_ids, target_ids, *of_sentence in zip(sources, targets, *computed, strict=True):
         words = (*translator.tokenizers.source.pieces(source_ids[:-1]), END)
         target_words = translator.tokenizers.target.pieces(target_ids[1:])
@@ -214,33 +196,3 @@ def _check_not_blank(sentences: EncodedSentences) -> None:
         raise ValueError(
             "a sentence is blank and therefore has no attention; pass sentences with words"
         )
-
-
-def word_spans(pieces: Sequence[str]) -> list[slice]:
-    """Return the span of pieces of each word; words are separated by spaces.
-
-    Example:
-        >>> word_spans(["▁The", "▁cat", "s", "."])
-        [slice(0, 1, None), slice(1, 4, None)]
-    """
-    words = _words(pieces)
-    starts = _first_pieces(words)
-    return [slice(start, start + len(word)) for start, word in zip(starts, words, strict=True)]
-
-
-def _words(pieces: Sequence[str]) -> list[list[str]]:
-    """Group pieces by word. Start and end tokens count as words."""
-    words: list[list[str]] = []
-    for piece in pieces:
-        if piece.startswith(WORD_START) or piece in (START, END) or not words:
-            words.append([])
-        words[-1].append(piece)
-    return words
-
-
-def _first_pieces(words: Sequence[list[str]]) -> list[int]:
-    return list(accumulate((len(word) for word in words[:-1]), initial=0))
-
-
-def _texts(words: Sequence[list[str]]) -> tuple[str, ...]:
-    return tuple("".join(word).replace(WORD_START, " ").strip() for word in words)

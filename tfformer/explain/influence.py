@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tfformer.data.encoding import EncodedSentences
-from tfformer.explain.attention_maps import word_spans
+from tfformer.inference.alignment import word_spans
 from tfformer.inference.translator import Translator
 from tfformer.special_ids import UNKNOWN_ID
 

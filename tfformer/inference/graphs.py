@@ -461,16 +461,37 @@ def token_log_probs(
 ) -> tf.Tensor:
     """Return log P(token | source, target tokens before it), (B, T) float32 in nats.
 
+    The arguments are those of `aligned_ids`. The result is 0 at padding and for a blank source.
+    """
+    return aligned_ids(model, source, target, to_logits).log_probs
+
+
+class AlignedIds(NamedTuple):
+    """How a model reads B given pairs."""
+
+    log_probs: tf.Tensor  # log P(token | source, target tokens before it), (B, T) float32 in nats
+    attention: tf.Tensor  # (B, T, S) float32, see `Transformer.hidden_and_alignment`
+
+
+def aligned_ids(
+    model: Transformer, source: tf.Tensor, target: tf.Tensor, to_logits: ToLogits | None = None
+) -> AlignedIds:
+    """Compute the probability of each target token, and its attention to the source tokens.
+
     `source` (B, S) and `target` (B, T) are int32, each row ending with the end token; a blank
-    sentence is all padding. The result is 0 at padding and for a blank source.
+    sentence is all padding. Log-probabilities and weights are 0 at padding and for a blank source.
     """
     to_logits = to_logits or model.logits
     starts = tf.fill((tf.shape(target)[0], 1), START_ID)
-    previous = tf.concat([starts, target[:, :-1]], axis=1)  # (B, T)
-    hidden = model.hidden({"source": source, "target": previous})  # (B, T, D)
+    previous = tf.concat([starts, target], axis=1)[:, :-1]  # (B, T), even if T is 0
+    hidden, attention = model.hidden_and_alignment({"source": source, "target": previous})
     logits = tf.cast(to_logits(hidden), tf.float32)  # (B, T, V)
     log_probs = -tf.nn.sparse_softmax_cross_entropy_with_logits(target, logits)
-    return tf.where((target != PAD_ID) & (source[:, :1] != PAD_ID), log_probs, 0.0)
+    is_real = (target != PAD_ID) & (source[:, :1] != PAD_ID)
+    return AlignedIds(
+        tf.where(is_real, log_probs, 0.0),
+        tf.where(is_real[:, :, tf.newaxis], tf.cast(attention, tf.float32), 0.0),
+    )
 
 
 def continue_prefixes(

@@ -27,8 +27,10 @@ from tfformer.data.encoding import (
 from tfformer.data.sources import Row, SentencePair
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.inference import Translation, evaluation
+from tfformer.inference.alignment import Aligned, align_pairs
 from tfformer.inference.graphs import (
     FIRST_CAPACITY,
+    aligned_ids,
     continue_translations,
     sample_ids,
     token_log_probs,
@@ -259,9 +261,9 @@ class Translator(TextModel):
                 or "srt" (SubRip's subtitles).
             beam_size: As in `translate`.
             length_penalty: As in `translate`.
-            align: A function that aligns words, such as `partial(nearest_targets, translator)`, so
-                that markup can be placed. Without it, markup is placed at equal words, and
-                otherwise at the same relative position.
+            align: A function that aligns words, such as the engine's `nearest_targets`, so that
+                markup can be placed. Without it, markup is placed at equal words, and otherwise at
+                the same relative position.
             keep: Words and phrases that are not translated.
 
         Returns:
@@ -487,6 +489,33 @@ class Translator(TextModel):
                     raise ValueError(DAMAGED)
                 scores[index] = ForcedScore(tuple(tokens), row[: len(tokens)])
         return scores
+
+    def aligned(self, sources: Sentences, targets: Sentences) -> list[Aligned]:
+        """Return the attention and the probability of each token of given translations.
+
+        Args:
+            sources: B texts, or the result of `encode`.
+            targets: A translation of each source: B texts, or the result of `encode_targets`.
+
+        Returns:
+            The pairs, whose methods link words and return confidences.
+
+        Raises:
+            ValueError: The numbers of sources and targets differ, a sentence is not Unicode text,
+                or the weights are damaged.
+        """
+        check_pairs(sources, targets)
+        read, written = self.encode(sources), self.encode_targets(targets)
+        warn_of_truncation([sources, targets], [read, written], stacklevel=2)
+        graph = self._graph(aligned_ids, tf.TensorSpec((None, None), tf.int32))
+
+        def align_ids(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            log_probs, attention = graph(source, target)
+            if not np.isfinite(log_probs).all():
+                raise ValueError(DAMAGED)
+            return log_probs.numpy(), attention.numpy()
+
+        return align_pairs(self.tokenizers, read.ids, written.ids, align_ids)
 
     def score_stream(
         self, pairs: Iterable[SentencePair], advance: Callable[[int], None]

@@ -354,7 +354,8 @@ class DecoderLayer(_TransformerLayer):
         mask: tf.Tensor | None = None,
         training: bool | None = None,
         use_causal_mask: bool = True,
-    ) -> tf.Tensor:
+        return_weights: bool = False,
+    ) -> tf.Tensor | tuple[tf.Tensor, tf.Tensor]:
         """Transform all positions at once.
 
         Args:
@@ -368,18 +369,19 @@ class DecoderLayer(_TransformerLayer):
             mask: The mask that Keras passes by this name, combined with `attention_mask`.
             training: Whether to apply dropout.
             use_causal_mask: Whether to hide later positions, in addition to the masks.
+            return_weights: Whether to return the weights of the cross-attention too.
 
         Returns:
-            Vectors (B, T, D).
+            Vectors (B, T, D), and with `return_weights` the weights (B, H, T, S).
         """
         causal = look_ahead_mask(tf.shape(x)[1]) if use_causal_mask else None
         allowed = join_masks(attention_mask, mask, carried_mask(x), causal)
         memory_allowed = join_masks(memory_mask, carried_mask(memory))
         x, _, _ = self.attend_to_sequence(x, allowed, training=training)
         h = self.cross_attention_residual.before(x)
-        attended = self.cross_attention(h, memory, memory_allowed)
-        x = self.cross_attention_residual.after(x, attended, training)
-        return self._feed(x, training)
+        attended, weights = self.cross_attention(h, memory, memory_allowed, return_weights=True)
+        x = self._feed(self.cross_attention_residual.after(x, attended, training), training)
+        return (x, weights) if return_weights else x
 
     def step(
         self,

@@ -347,7 +347,8 @@ class Decoder(_Stack):
         training: bool | None = None,
         use_causal_mask: bool = True,
         segment_positions: tf.Tensor | None = None,
-    ) -> tf.Tensor:
+        return_weights: bool = False,
+    ) -> tf.Tensor | tuple[tf.Tensor, tf.Tensor]:
         """Decode all positions at once.
 
         Args:
@@ -362,19 +363,27 @@ class Decoder(_Stack):
             training: Whether to apply dropout.
             use_causal_mask: Whether a position attends to no later one, whatever the masks say.
             segment_positions: The positions (B, T) of packed rows, see `positions_in_segments`.
+            return_weights: Whether to return the weights of the cross-attention of the penultimate
+                layer, or of the only one, which aligns words best (Garg et al. 2019).
 
         Returns:
-            Vectors (B, T, D).
+            Vectors (B, T, D), and with `return_weights` the weights (B, H, T, S).
         """
         causal = look_ahead_mask(tf.shape(embeddings)[1]) if use_causal_mask else None
-        masks = {
+        arguments = {
             "attention_mask": join_masks(attention_mask, mask, carried_mask(embeddings), causal),
             "memory_mask": join_masks(memory_mask, carried_mask(memory)),
+            "training": training,
+            "use_causal_mask": False,
         }
         x = self.add_positions(embeddings, training=training, segment_positions=segment_positions)
         for layer in self.layers:
-            x = layer(x, memory, **masks, training=training, use_causal_mask=False)
-        return self.final_norm(x)
+            if return_weights and layer is self.layers[-2:][0]:
+                x, weights = layer(x, memory, **arguments, return_weights=True)
+            else:
+                x = layer(x, memory, **arguments)
+        x = self.final_norm(x)
+        return (x, weights) if return_weights else x
 
     def project_memory(self, memory: tf.Tensor, mask: tf.Tensor) -> ProjectedMemory:
         """Project a memory (B, S, D) with mask (B, 1, 1, S) for each layer."""

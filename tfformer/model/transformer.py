@@ -269,6 +269,23 @@ class Transformer(TokenModel):
         hidden = self._hidden(source, target, twice, training)  # (2 * B, T, D)
         return tf.reshape(hidden, [2, -1, tf.shape(hidden)[1], self.d_model])
 
+    def hidden_and_alignment(self, inputs: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
+        """Compute `hidden` and, for each target position, the weights of the sources it attends to.
+
+        The weights are the mean of the heads of the penultimate decoder layer, the best layer in
+        Garg et al. 2019, "Jointly Learning to Align and Translate with Transformer Models".
+
+        Args:
+            inputs: {"source": ids (B, S), "target": ids (B, T)}.
+
+        Returns:
+            Vectors (B, T, D) and weights (B, T, S); each row of weights sums to 1.
+        """
+        memory, mask = self.encode(inputs["source"])
+        embeddings = self.target_embedding(inputs["target"])  # (B, T, D)
+        hidden, weights = self.decoder(embeddings, memory, memory_mask=mask, return_weights=True)
+        return hidden, tf.reduce_mean(weights, axis=1)
+
     def _hidden(
         self,
         source: tf.Tensor,

@@ -36,7 +36,7 @@ async def page(state: Served) -> HTMLResponse:
                 "name": model.name,
                 "languages": languages_of(model) or [],
                 "examples": _texts(model.newest.manifest.get("examples")),
-                "hasAlignments": model.align is not None,
+                "hasAlignments": model.newest.can_align,
             }
             for model in known
         ],

@@ -113,14 +113,13 @@ class QueuedTranslator:
         def align(sources: list[str], targets: list[str]) -> Sequence[Links]:
             if caller_gone.is_set():
                 raise CancelledError
-            assert direction.model.align is not None
-            call = self._aligner.submit(direction.model.align, sources, targets)
+            call = self._aligner.submit(version.nearest_targets, sources, targets)
             calls.append(call)
             return call.result()
 
         translator = TextTranslator(
             translate,
-            align if direction.model.align else None,
+            align if version.can_align else None,
             count_tokens=version.count_tokens if version.tokenizers else None,
             max_tokens=version.max_tokens,
             language=direction.source,
@@ -143,7 +142,7 @@ class QueuedTranslator:
         limit.
         """
         version = model.newest
-        if model.align is None or version.tokenizers is None:
+        if not version.can_align:
             return []
         loop = asyncio.get_running_loop()
         counts = await loop.run_in_executor(
@@ -151,7 +150,9 @@ class QueuedTranslator:
         )
         if max(counts) > version.max_tokens:
             return []
-        links = await loop.run_in_executor(self._aligner, model.align, [source], [translation])
+        links = await loop.run_in_executor(
+            self._aligner, version.nearest_targets, [source], [translation]
+        )
         return links[0]
 
     async def continuations(

@@ -9,7 +9,6 @@ from tfformer.engines import Engine, Signature, open_engine
 from tfformer.engines.artifact import SAVED_MODEL
 from tfformer.serving.errors import RequestError, check_name
 from tfformer.storage.artifact_folders import MANIFEST, is_run
-from tfformer.text import Align
 
 NEWEST = 2  # number of versions to serve: the current version and its successor
 WATCH_SECONDS = 2  # between checks for new versions
@@ -23,13 +22,11 @@ class ServedModel:
     damaged.
 
     Attributes:
-        align: Aligns words; only a run directory has such a function.
         versions: The opened versions by their numbers.
     """
 
     def __init__(self, name: str, path: Path) -> None:
         self.name = name
-        self.align: Align | None = None
         self.versions: Mapping[int, Engine] = {}
         self._path = path
         self._complaint = ""

@@ -8,9 +8,8 @@ import re
 import signal
 import socket
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
 
 import uvicorn
 
@@ -19,15 +18,11 @@ from tfformer.serving.application import application
 from tfformer.serving.errors import MAX_NAME
 from tfformer.serving.security import read_keys
 from tfformer.serving.served_models import ServedModel, ServedModels
-from tfformer.storage.artifact_folders import is_run
-from tfformer.text import Align
 
 NAME = "[^/:]+"
 MAX_CONNECTIONS = 512  # half of the 1,024 files that a process may usually open
 IDLE_SECONDS = 30  # idle timeout of a connection
 DRAIN_SECONDS = 20  # timeout for running requests; Kubernetes kills a process after 30
-
-OpenAligner = Callable[[Any], Align | None]  # takes a run's engine; may return None
 
 
 def serve(
@@ -36,19 +31,16 @@ def serve(
     port: int,
     allowed_hosts: Collection[str] = (),
     api_keys: str | Path | None = None,
-    open_aligner: OpenAligner = lambda _: None,
 ) -> None:
     """Serve run directories or exports until SIGTERM or Ctrl-C, then finish the running requests.
 
-    The arguments are those of `tfformer serve`; port 0 selects a free port. `open_aligner` returns
-    a word aligner for a run's engine: alignments place markup, and highlight corresponding words on
-    the page. ValueError: an argument is wrong, or an artifact is damaged. OSError: the port is
-    taken.
+    The arguments are those of `tfformer serve`; port 0 selects a free port. ValueError: an argument
+    is wrong, or an artifact is damaged. OSError: the port is taken.
     """
     paths = _named(artifacts)
     keys = read_keys(api_keys)
     with _bound(host, port) as listener:
-        models = ServedModels(_loaded(name, path, open_aligner) for name, path in paths.items())
+        models = ServedModels(ServedModel(name, path) for name, path in paths.items())
         address = f"[{host}]" if ":" in host else host
         url = f"http://{address}:{listener.getsockname()[1]}/"
         app = application(models, allowed_hosts, keys, host)
@@ -102,13 +94,6 @@ def split_name(argument: str) -> tuple[str, Path]:
     if not sign or Path(argument).exists():
         return "", Path(argument)
     return name, Path(path)
-
-
-def _loaded(name: str, path: Path, open_aligner: OpenAligner) -> ServedModel:
-    model = ServedModel(name, path)
-    if is_run(path):
-        model.align = open_aligner(model.newest)
-    return model
 
 
 def _bound(host: str, port: int) -> socket.socket:

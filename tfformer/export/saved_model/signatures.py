@@ -13,11 +13,13 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from tfformer.data.encoding import EncodedSentences, pad
 from tfformer.data.tokenizers import Tokenizer
-from tfformer.engines.engine import CHARACTERS_PER_TOKEN, CONTINUATIONS, PREFIX
+from tfformer.engines.engine import ALIGN, CHARACTERS_PER_TOKEN, CONTINUATIONS, PREFIX
 from tfformer.export.parity import Inputs, Outputs, Question, Scored, beam, greedy
 from tfformer.inference.generator import Generator
 from tfformer.inference.graphs import (
+    aligned_ids,
     continue_prefixes,
     continue_translations,
     source_ids,
@@ -38,6 +40,10 @@ TEXT, BEGINNING, SOURCE, TARGET = (  # (B,)
 IDS = [  # (B, S) and their lengths (B,)
     tf.TensorSpec((None, None), tf.int32, "ids"),
     tf.TensorSpec((None,), tf.int32, "lengths"),
+]
+TARGET_IDS = [
+    tf.TensorSpec((None, None), tf.int32, "target_ids"),
+    tf.TensorSpec((None,), tf.int32, "target_lengths"),
 ]
 
 Functions = dict[str, tf.types.experimental.PolymorphicFunction]  # signature name -> function
@@ -77,6 +83,12 @@ def _rows(tokenizer: Tokenizer, text: tf.Tensor, max_length: int) -> tf.RaggedTe
     return tokenizer.tokenize(beginning(text, max_length))[:, : max_length - 1]
 
 
+def _pieces(tokenizer: Tokenizer, ids: tf.Tensor) -> tf.Tensor:
+    """Return the piece of each id (B, T), and "" for padding."""
+    pieces = tf.constant(["", *tokenizer.pieces(range(PAD_ID + 1, tokenizer.vocab_size))])
+    return tf.gather(pieces, ids)
+
+
 def _best_ids(result: Hypotheses) -> dict[str, tf.Tensor]:
     """Return the ids (B, T), the length (B,) and the score (B,) of the best hypotheses."""
     longest = tf.reduce_max(result.lengths)
@@ -99,9 +111,13 @@ class _Translating:
             "serving_default": traced(self.translate, input_signature=[TEXT]),
             "translate_beam": traced(self.translate_beam, input_signature=[TEXT]),
             PREFIX: traced(self.translate_prefix, input_signature=[TEXT, BEGINNING]),
+            "translate_aligned": traced(self.translate_aligned, input_signature=[TEXT]),
             "score": traced(self.score, input_signature=[SOURCE, TARGET]),
         }
-        over_ids = {"translate_ids": traced(self.translate_ids, input_signature=IDS)}
+        over_ids = {
+            "translate_ids": traced(self.translate_ids, input_signature=IDS),
+            ALIGN: traced(self.align_ids, input_signature=[*IDS, *TARGET_IDS]),
+        }
         return Signatures(over_ids, over_text)
 
     def translate(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -145,6 +161,51 @@ class _Translating:
             "translations": self._texts(result, CONTINUATIONS),
             "probabilities": tf.exp(tf.reshape(result.scores, (-1, CONTINUATIONS))),
         }
+
+    def translate_aligned(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Text (B,) -> its greedy translation (B,), score (B,), alignment and confidence (B,).
+
+        Pieces (B, T) and source pieces (B, S) end with the end token and are padded with "". The
+        alignment consists of the index of the source piece to which each piece attends most, the
+        weight of this attention, and the piece's probability, each (B, T) and 0 at padding. The
+        confidence is the geometric mean of the probabilities.
+        """
+        source = self._source(text)
+        result = self._search(source, beam_size=1)
+        target = _best_ids(result)["ids"]
+        pair = aligned_ids(self.translator.model, source, target, self.to_logits)
+        is_real = tf.not_equal(target, PAD_ID) & tf.not_equal(source[:, :1], PAD_ID)
+        count = tf.math.count_nonzero(is_real, axis=1, dtype=tf.float32)
+        tokenizers = self.translator.tokenizers
+        return {
+            "translation": tokenizers.target.detokenize(result.ids[:, 0]),
+            "score": result.scores[:, 0],
+            "pieces": _pieces(tokenizers.target, target),
+            "source_pieces": _pieces(tokenizers.source, source),
+            "source_index": tf.argmax(pair.attention, axis=2, output_type=tf.int32),
+            "attention": tf.reduce_max(pair.attention, axis=2),
+            "probability": tf.where(is_real, tf.exp(pair.log_probs), 0.0),
+            "confidence": tf.exp(
+                tf.math.divide_no_nan(tf.reduce_sum(pair.log_probs, axis=1), count)
+            ),
+        }
+
+    def align_ids(
+        self,
+        ids: tf.Tensor,
+        lengths: tf.Tensor,
+        target_ids: tf.Tensor,
+        target_lengths: tf.Tensor,
+    ) -> dict[str, tf.Tensor]:
+        """Ids (B, S) and the ids of given translations (B, T) -> attention (B, T + 1, S + 1).
+
+        Also returns the log-probability of each target token in nats (B, T + 1). End tokens are
+        appended on both sides, as in `translate_ids`.
+        """
+        longest = self.translator.max_length
+        source = source_ids(ids, lengths, longest)
+        target = with_end(target_ids, target_lengths, longest)
+        return aligned_ids(self.translator.model, source, target, self.to_logits)._asdict()
 
     def translate_ids(self, ids: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
         """Ids (B, S) -> their greedy translation (B, T).
@@ -271,6 +332,8 @@ def questions_of(model: TextModel, samples: Sequence[str]) -> list[Question]:
             over_text,
             beam("translate_beam", model, samples),
             _prefix(model, samples, translations),
+            Question("translate_aligned", 1, "translate_aligned", *over_text[3:]),
+            _align(model, sources, model.encode_targets(samples)),
             _score({"source": samples, "target": translations}, translations, log_probs),
         ]
     assert isinstance(model, Generator)
@@ -321,6 +384,27 @@ def _prefix(model: Translator, samples: Sequence[str], translations: Sequence[st
 
     inputs: Inputs = {"text": samples, "prefix": prefixes}
     return Question(PREFIX, 1, PREFIX, [inputs], read, expected)
+
+
+def _align(model: Translator, sources: EncodedSentences, targets: EncodedSentences) -> Question:
+    """Ask how ids attend to ids; the score is the sum of the strongest weights of all tokens."""
+    numbers = [
+        n for n, sides in enumerate(zip(sources.ids, targets.ids, strict=True)) if all(sides)
+    ]
+    inputs: Inputs = {}
+    for prefix, side in (("", sources), ("target_", targets)):
+        rows = side.take(numbers).ids
+        inputs[f"{prefix}ids"] = pad(rows).tolist()
+        inputs[f"{prefix}lengths"] = list(map(len, rows))
+    texts = [str(number) for number in numbers]
+
+    def read(outputs: Outputs) -> list[Scored]:
+        strongest = (sum(map(max, weights)) for weights in outputs["attention"])
+        return list(zip(texts, strongest, strict=True))
+
+    aligned = model.aligned(sources.take(numbers), targets.take(numbers))
+    strongest = [float(pair.attention.max(axis=1).sum()) for pair in aligned]
+    return Question(ALIGN, 1, ALIGN, [inputs], read, list(zip(texts, strongest, strict=True)))
 
 
 def _score(inputs: Inputs, texts: Sequence[str], log_probs: Sequence[float]) -> Question:

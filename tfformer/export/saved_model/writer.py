@@ -104,6 +104,7 @@ def _write_warmup(folder: Path) -> None:
     messages are encoded here by their field numbers, so that an export does not need that package.
     """
     ids = {"ids": np.array([[END_ID + 1]], np.int32), "lengths": np.array([1], np.int32)}
+    ids |= {f"target_{name}": value for name, value in ids.items()}
     values = ids | dict.fromkeys(("text", "source", "target"), np.array([FIRST_TEXT], object))
     values["prefix"] = np.array([""], object)
     path = folder / WARMUP_FILE

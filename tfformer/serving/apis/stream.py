@@ -173,9 +173,9 @@ async def continue_prefix(
     openapi_extra=described(Align),
 )
 async def align(fields: Annotated[Align, fields_of(Align)], state: Served) -> Links:
-    """Return the word alignment, computed from the attention of a run directory's model.
+    """Return the word alignment, computed from the model's attention.
 
-    The list is empty for an export, and for a sentence longer than the model's limit.
+    The list is empty for a CTranslate2 export, and for a sentence longer than the model's limit.
     """
     direction = await _direction(state, fields, fields.q)
     links = await state.translator.links(direction.model, fields.q, fields.translation)

@@ -1,7 +1,6 @@
 """Word alignments of artificial attention and of a small run; error rates computed by hand."""
 
 import itertools
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,66 +8,64 @@ from alignment_error_rate import alignment_error_rate
 
 from tfformer.cli.main import main
 from tfformer.data import phrasebook
-from tfformer.explain import alignment
-from tfformer.explain.alignment import (
-    alignments,
-    compiled_aligner,
-    nearest_targets,
-    pharaoh,
-)
-from tfformer.explain.attention_maps import AttentionMaps, attention
+from tfformer.explain.attention_maps import attention
+from tfformer.inference.alignment import Aligned, alignments, pharaoh
 
 
-def test_words_are_aligned_to_what_looks_at_them_most_in_the_mean_of_the_heads(
-    translator, monkeypatch
-):
+def aligned(source: str, target: str, attention: list[list[float]], probabilities=None) -> Aligned:
+    """A pair of pieces between spaces, without their end tokens."""
+    sides = ((*side.split(), "</s>") for side in (source, target))
+    return Aligned(*sides, np.array(attention), np.log(probabilities or [1] * len(attention)))
+
+
+def test_words_are_linked_to_what_attends_to_them_most():
     """The weights from word to word, by hand.
 
-    Tier has 0.325 0.55 0.125 0, schläft has 0.05 0 0.55 0.4. The first head alone would align Tier
-    with The.
+    Tier has 0.325 0.55 0.125 0, schläft has 0.05 0 0.55 0.4.
     """
-    rows, columns = ("▁Ti", "er", "▁schläft", "</s>"), ("▁The", "▁ani", "mal", "▁sleeps", "</s>")
-    head1 = [
-        [0.4, 0.3, 0.3, 0.0, 0.0],
-        [0.6, 0.2, 0.0, 0.2, 0.0],
-        [0.0, 0.0, 0.0, 0.4, 0.6],
-        [0.0, 0.0, 0.0, 0.9, 0.1],
+    weights = [
+        [0.2, 0.35, 0.3, 0.15, 0.0],
+        [0.45, 0.1, 0.35, 0.1, 0.0],
+        [0.05, 0.0, 0.0, 0.55, 0.4],
+        [0.0, 0.0, 0.0, 0.95, 0.05],
     ]
-    head2 = [
-        [0.0, 0.4, 0.3, 0.3, 0.0],
-        [0.3, 0.2, 0.5, 0.0, 0.0],
-        [0.1, 0.0, 0.0, 0.7, 0.2],
-        [0.0, 0.0, 0.0, 1.0, 0.0],
-    ]
-    maps = SimpleNamespace(
-        cross=AttentionMaps("cross", rows, columns, np.array([[head1, head2]], np.float32))
-    )
-    monkeypatch.setattr(alignment, "each_attention", lambda *_, **__: [maps])
-    assert alignments(translator, ["The animal sleeps"], ["Tier schläft"]) == [
-        ((0, 0), (1, 0), (2, 1))
-    ]
+    pair = aligned("▁The ▁ani mal ▁sleeps", "▁Ti er ▁schläft", weights)
+    assert pair.links() == ((0, 0), (1, 0), (2, 1))
+    assert pair.nearest_targets() == ((0, 0), (1, 0), (2, 1))
 
 
-def test_the_nearest_target_looks_most_in_the_mean_of_all_layers_and_heads():
-    """The second layer alone would link both words the other way round."""
-    head1 = [[0.9, 0.1, 0.0], [0.2, 0.7, 0.1], [0.0, 0.0, 1.0]]
-    head2 = [[0.4, 0.6, 0.0], [0.5, 0.4, 0.1], [0.9, 0.1, 0.0]]
-    maps = AttentionMaps(
-        "cross",
-        ("Ja", "doch", "</s>"),
-        ("Yes", "!", "</s>"),
-        np.array([[head1], [head2]], np.float32),
-    )
-    assert alignment.nearest(maps) == ((0, 0), (1, 1))
+def test_a_word_that_attends_to_the_end_is_linked_only_by_the_source():
+    pair = aligned("▁Yes", "▁Ja ▁doch", [[0.2, 0.8], [0.1, 0.9], [0.9, 0.1]])
+    assert pair.links() == pair.nearest_targets() == ((0, 0),)
 
 
-def test_a_word_that_looks_at_the_end_is_aligned_only_by_the_source(translator, monkeypatch):
-    weights = np.array([[[[0.2, 0.8], [0.1, 0.9], [0.9, 0.1]]]], np.float32)
-    maps = SimpleNamespace(
-        cross=AttentionMaps("cross", ("▁Ja", "▁doch", "</s>"), ("▁Yes", "</s>"), weights)
-    )
-    monkeypatch.setattr(alignment, "each_attention", lambda *_, **__: [maps])
-    assert alignments(translator, ["Yes"], ["Ja doch"]) == [((0, 0),)]
+def test_confidences_by_hand():
+    """A word has the product of its pieces, a sentence the geometric mean of all its tokens."""
+    weights = [[1.0, 0.0]] * 4
+    pair = aligned("▁Yes", "▁Ja ▁do ch", weights, probabilities=[0.9, 0.5, 0.4, 0.8])
+    np.testing.assert_allclose(pair.word_confidences(), [0.9, 0.2])
+    assert pair.confidence == pytest.approx((0.9 * 0.5 * 0.4 * 0.8) ** 0.25)
+
+
+def test_a_pair_with_a_blank_side(translator):
+    for pair in translator.aligned(["", "Yes"], ["Ja", " "]):
+        assert (pair.source, pair.links(), pair.nearest_targets()) == ((), (), ())
+        assert (pair.word_confidences().tolist(), pair.confidence) == ([], 1)
+
+
+def test_probabilities_are_those_of_the_score_and_weights_those_of_the_map(translator):
+    """For pairs of any lengths in any order, which share batches."""
+    pairs = phrasebook.pairs("test")[:12]
+    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    scores = translator.score(sources, targets)
+    for source, target, score, pair in zip(
+        sources, targets, scores, translator.aligned(sources, targets), strict=True
+    ):
+        assert pair.target == score.tokens
+        np.testing.assert_allclose(pair.log_probs, score.log_probs, atol=1e-4)
+        cross = attention(translator, source, target).cross
+        assert (pair.source, pair.target) == (cross.columns, cross.rows)
+        np.testing.assert_allclose(pair.attention, cross.weights[-2:][0].mean(axis=0), atol=1e-5)
 
 
 def test_alignments_come_in_the_order_of_the_sentences(translator):
@@ -83,28 +80,11 @@ def test_alignments_come_in_the_order_of_the_sentences(translator):
         assert links == tuple(itertools.compress(words, is_linked))
 
 
-def test_the_links_of_a_graph_are_those_of_the_layers(translator):
-    """For any number of pairs of any lengths in any order."""
-    pairs = phrasebook.pairs("test")[:20]
-    sources = [pair.source for pair in pairs] + ["", "The dog."]
-    targets = [pair.target for pair in pairs] + ["Der Hund.", "Der Hund."]
-    align = compiled_aligner(translator)
-    links = nearest_targets(translator, sources, targets)
-    assert links[-2] == ()
-    assert align(sources, targets) == links
-    assert align(sources[:3], targets[:3]) == links[:3]
-
-
 @pytest.mark.parametrize("targets", [[], ["Ja", "Nein"]])
 def test_sources_and_targets_that_make_no_pairs(translator, targets):
     message = f"1 sources and {len(targets)} targets cannot be paired; pass one"
     with pytest.raises(ValueError, match=message):
         alignments(translator, ["Yes"], targets)
-
-
-def test_a_layer_that_does_not_exist(translator):
-    with pytest.raises(ValueError, match="layer=2 does not exist; the decoder has the layers 1"):
-        alignments(translator, ["Yes"], ["Ja"], layer=2)
 
 
 def test_pharaoh_and_the_error_rate_by_hand():
