@@ -104,6 +104,19 @@ def test_the_words_of_a_file_stay_as_they_are(tiny_run, tmp_path, capsys):
     assert capsys.readouterr().out.count("Foo Bar") == 1
 
 
+def test_the_terms_of_a_file_are_translated_as_it_says(tiny_run, tmp_path, capsys):
+    (tmp_path / "terms.tsv").write_text("tired\tschlapp\nanimal\tZebra\ta note\n")
+    source = tmp_path / "in.en"
+    source.write_text("The Animal is tired.\n\nThe dog sleeps.\n")
+    files = ["--input", str(source), "--glossary", str(tmp_path / "terms.tsv")]
+    assert main(["translate", str(tiny_run), *files]) == 0
+    printed = capsys.readouterr()
+    first, blank, last = printed.out.splitlines()
+    assert (first.count("Zebra"), first.count("schlapp"), blank) == (1, 1, "")
+    assert "Zebra" not in last
+    assert "this model was trained without data.augment.terms" in printed.err
+
+
 def test_progress_is_told_within_a_chunk(tiny_run, translator, sentences, tmp_path, monkeypatch):
     """Portions of similar length are translated, and are written in the order of the input."""
     monkeypatch.setattr(engine, "PORTION", 2)

@@ -45,6 +45,10 @@ if TYPE_CHECKING:
     from tfformer.inference import Translation
     from tfformer.text import TextTranslator
 
+UNTRAINED = (
+    "this model was trained without data.augment.terms, so the translations in the glossary are "
+    "inserted as they are"
+)
 LINES_ONLY = ("n_best", "scores", "alignments", "rerank")  # options
 
 Advance = Callable[[int], None]  # called with the number of lines done since the last call
@@ -60,6 +64,7 @@ class Options(NamedTuple):
     ray: str | None
     format: str | None
     keep: str | None
+    glossary: str | None
     beam_size: int | None
     length_penalty: float | None
     n_best: int
@@ -108,6 +113,12 @@ class Options(NamedTuple):
     metavar="F",
     help="File of words to leave untranslated, one per line. For whole texts only.",
 )
+@click.option(
+    "--glossary",
+    type=TEXT_FILE,
+    metavar="F",
+    help="File of terms: the term, a tab and its translation, one per line.",
+)
 @beam_size
 @length_penalty
 @click.option(
@@ -150,7 +161,7 @@ def translate(**values: object) -> None:
     check_new_file(options.output)
     is_typed = options.input is None and sys.stdin.isatty()
     format = _checked_format(options, is_typed)
-    if format == "lines":
+    if format == "lines" and options.glossary is None:
         _translate_lines(options, is_typed)
     else:
         _translate_text(options, format, is_typed)
@@ -161,6 +172,8 @@ def _checked_format(options: Options, is_typed: bool) -> str:
 
     ValueError: an option of lines is given for a whole text, or an option of texts for lines.
     """
+    if options.glossary is not None:
+        _refuse(LINES_ONLY, "cannot be used with --glossary; leave out one of them")
     is_text = options.keep or (is_typed and not any(map(_is_given, LINES_ONLY)))
     format = options.format or ("text" if is_text else "lines")
     if format != "lines":
@@ -254,12 +267,13 @@ def _reranked(chunks: Iterator[list[list[Translation]]]) -> Iterator[list[list[T
 
 
 def _translate_text(options: Options, format: str, is_typed: bool) -> None:
-    keep = list(input_lines(options.keep)) if options.keep else []
     with (
-        _text_translator(options, keep, is_typed) as texts,
+        _text_translator(options, is_typed) as texts,
         output_file(options.output) as output,
         Progress(output) as progress,
     ):
+        if texts.glossary and not texts.annotates_terms:
+            print(UNTRAINED, file=sys.stderr)
         if is_typed:
             for line in typed_lines("Enter one line of text at a time."):
                 print(texts.translate(line, format), file=output, flush=True)
@@ -273,21 +287,23 @@ def _translate_text(options: Options, format: str, is_typed: bool) -> None:
 
 
 @contextmanager
-def _text_translator(
-    options: Options, keep: Sequence[str], is_typed: bool
-) -> Iterator[TextTranslator]:
+def _text_translator(options: Options, is_typed: bool) -> Iterator[TextTranslator]:
     """Yield a translator of whole texts that uses the run or the export."""
+    from tfformer.text import Glossary, TextTranslator
+
+    keep = list(input_lines(options.keep)) if options.keep else []
+    glossary = None
+    if options.glossary:
+        glossary = Glossary.read(input_lines(options.glossary), options.glossary)
     with _opened(options, is_typed) as engine:
         if is_run(options.run):
             from tfformer.engines.keras import KerasEngine
 
             assert isinstance(engine, KerasEngine)
             yield engine.translator.text_translator(
-                options.beam_size, options.length_penalty, engine.nearest_targets, keep
+                options.beam_size, options.length_penalty, engine.nearest_targets, keep, glossary
             )
         else:
-            from tfformer.text import TextTranslator
-
             source, target = engine.languages or ("en", None)
             yield TextTranslator(
                 functools.partial(engine.translate, beam_size=options.beam_size),
@@ -298,6 +314,7 @@ def _text_translator(
                 target_language=target,
                 keep=keep,
                 placeholders=engine.placeholders,
+                glossary=glossary,
             )
 
 
@@ -344,7 +361,7 @@ def _checked_files(options: Options) -> tuple[str, str]:
     if options.input is None or options.output is None:
         raise ValueError("--workers and --ray translate files: pass --input PATTERN --output DIR")
     lacking = "cannot be used with --workers or --ray;"
-    _refuse((*LINES_ONLY, "keep", "format"), f"{lacking} leave it out")
+    _refuse((*LINES_ONLY, "keep", "glossary", "format"), f"{lacking} leave it out")
     _refuse(
         ("length_penalty", "languages"),
         f"{lacking} export the run with it, and translate with the export",

@@ -42,7 +42,7 @@ from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Model, Run, Tokenizers
 from tfformer.runtime.devices import has_gpu
 from tfformer.special_ids import END_ID
-from tfformer.text import Align, TextTranslator
+from tfformer.text import Align, Glossary, TextTranslator
 
 BATCH_SIZE = 64
 CHUNK = 1_000  # sentence pairs in memory
@@ -252,6 +252,7 @@ class Translator(TextModel):
         length_penalty: float | None = None,
         align: Align | None = None,
         keep: Sequence[str] = (),
+        glossary: Glossary | None = None,
     ) -> str:
         """Translate a whole text, sentence by sentence.
 
@@ -265,6 +266,7 @@ class Translator(TextModel):
                 markup can be placed. Without it, markup is placed at equal words, and otherwise at
                 the same relative position.
             keep: Words and phrases that are not translated.
+            glossary: The translations of terms.
 
         Returns:
             The translation, with whitespace, line ends and markup unchanged.
@@ -273,7 +275,7 @@ class Translator(TextModel):
             ValueError: The format is unknown, a setting is invalid, the text is not Unicode, or the
                 weights are damaged.
         """
-        texts = self.text_translator(beam_size, length_penalty, align, keep)
+        texts = self.text_translator(beam_size, length_penalty, align, keep, glossary)
         return texts.translate(text, format)
 
     def text_translator(
@@ -282,6 +284,7 @@ class Translator(TextModel):
         length_penalty: float | None = None,
         align: Align | None = None,
         keep: Sequence[str] = (),
+        glossary: Glossary | None = None,
     ) -> TextTranslator:
         """Return a translator for whole texts; its method `stream` yields piece by piece.
 
@@ -303,6 +306,7 @@ class Translator(TextModel):
             target_language=self.target_language,
             keep=keep,
             placeholders=self.tokenizers.placeholders,
+            glossary=glossary,
         )
 
     def n_best(
