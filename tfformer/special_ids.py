@@ -1,4 +1,4 @@
-"""The four ids that every vocabulary begins with, and the symbols of placeholders and terms.
+"""The four ids that every vocabulary begins with, and the symbols of placeholders, terms and tags.
 
 Tokenizers, masks and search all use them.
 """
@@ -10,6 +10,7 @@ UNKNOWN_ID = 1  # replaces a character that has no piece
 START_ID = 2  # the first token that a decoder reads
 END_ID = 3  # the last token of a sentence
 PLACEHOLDER = re.compile(r"⟦\d+⟧")  # stands for a word that is the same in both languages
+TAG = re.compile(r"<[^<>\s]+>")  # stands before a source: its target language, or its style
 TERM_SYMBOLS = ("⟦t⟧", "⟦=⟧", "⟦/t⟧")  # before a term, before its translation, and after it
 
 

@@ -131,6 +131,8 @@ def test_a_recipe_names_one_corpus_or_several():
         Corpus(["a.en", "a.de"]),
         Corpus("b.tsv", 2.0),
     ]
+    tagged = {"text": "a.tsv", "tag": "<de>", "languages": ["en", "de"]}
+    assert corpora_of([tagged]) == [Corpus("a.tsv", None, "<de>", ("en", "de"))]
 
 
 LANGUAGE_MODEL = {"architecture": "decoder"}
@@ -190,6 +192,29 @@ MISTAKES = [  # section, its values, the message
         "data.temperature=5.0 sets the shares of the corpora; leave out the weights in data.tr",
     ),
     ("data", {"valid": [{"text": "a.tsv", "weight": 1}]}, "data.valid is always used in full"),
+    (
+        "data",
+        {"train": [{"text": "a.tsv", "tag": 5}]},
+        "data.train has the tag 5; use one of data.",
+    ),
+    (
+        "data",
+        {"train": [{"text": "a.tsv", "tag": "<de>"}]},
+        "the tag '<de>', which is not in data.tag",
+    ),
+    (
+        "data",
+        {"valid": [{"text": "a.tsv", "tag": "<x>"}], "tags": ["<y>"]},
+        "data.tags (<y>); add it",
+    ),
+    (
+        "data",
+        {"train": [{"text": "a.tsv", "languages": "en"}]},
+        "the languages 'en'; name source and",
+    ),
+    ("data", {"tags": ["de"]}, "data.tags has 'de'; write a tag without spaces in angle brackets"),
+    ("data", {"tags": ["<a b>"]}, "data.tags has '<a b>'; write a tag without spaces in angle"),
+    ("data", {"tags": 5}, "data.tags"),
     ("data", {"max_length": 9000, "batch_tokens": 4096}, "=4096 must hold one sentence of data"),
     ("training", {"ema_momentum": 1.5}, "training.ema_momentum=1.5 must be below 1"),
     ("training", {"strategy": "tpu"}, "training.strategy='tpu' must be 'one_device', 'mirrored'"),
@@ -223,6 +248,10 @@ def test_a_wrong_value_is_told_with_its_rule(section, values, message):
         (
             {"model": LANGUAGE_MODEL, "training": {"simcut": {"alpha": 3}}},
             "training.simcut.alpha=3.0 needs a source; with model.architecture=decoder leave it",
+        ),
+        (
+            {"model": LANGUAGE_MODEL, "data": {"tags": ["<de>"]}},
+            "data.tags=['<de>'] needs a source; with model.architecture=decoder leave it out",
         ),
         (
             {"model": LANGUAGE_MODEL | {"tie_embeddings": "none"}, "tokenizer": TWO_VOCABULARIES},

@@ -41,6 +41,45 @@ def test_pairs_are_read_line_by_line(tmp_path, suffix):
     assert list(reading.read_pairs(tmp_path / name)) == PAIRS
 
 
+def test_a_tag_stands_before_the_source(tmp_path):
+    """A third column names the tag of a line; an empty column names none."""
+    lines = ["you\tdu\t<du>", "you\tSie\t<Sie>", "a dog\tein Hund\t", "a\tb"]
+    (tmp_path / "a.tsv").write_text("\n".join(lines))
+    (tmp_path / "b.tsv").write_text("ein Hund\ta dog\n")
+    tags = ["<du>", "<Sie>", "<en>"]
+    source = ["a.tsv", {"text": "b.tsv", "tag": "<en>"}]
+    assert list(read_pairs(source, tmp_path, tags=tags)) == [
+        ("<du> you", "du"),
+        ("<Sie> you", "Sie"),
+        ("a dog", "ein Hund"),
+        ("a", "b"),
+        ("<en> ein Hund", "a dog"),
+    ]
+    with refusal(".*a.tsv, line 1: 3 columns, but a line must have 2, .*"):
+        list(read_pairs([{"text": "a.tsv", "tag": "<en>"}], tmp_path, tags=tags))
+    with refusal(
+        r".*a.tsv, line 2: the third column is '<Sie>', which is not in data.tags \(<du>\); "
+        "correct it, or add it there"
+    ):
+        list(read_pairs("a.tsv", tmp_path, tags=["<du>"]))
+
+
+def test_a_text_must_not_contain_a_tag(tmp_path):
+    (tmp_path / "a.tsv").write_text("a dog\tein Hund\nWrite <de>.\tSchreib das.\n")
+    with refusal(
+        "a.tsv, row 2: the text contains <de>, which is one of data.tags; remove it from the text, "
+        "or choose another tag"
+    ):
+        list(read_pairs("a.tsv", tmp_path, tags=["<de>"]))
+    assert len(list(read_pairs("a.tsv", tmp_path, tags=["<en>"]))) == 2
+
+
+def test_the_phrasebook_is_reversed_by_its_languages():
+    reversed_pairs = [{"text": "phrasebook:valid", "languages": ["de", "en"]}]
+    swapped = [(target, source) for source, target in read_pairs("phrasebook:valid")]
+    assert list(read_pairs(reversed_pairs)) == swapped
+
+
 def test_only_a_newline_ends_a_line():
     text = "one\u2028still one\x85\x0b\x0c\x1c\rstill\r\ntwo\n\n four\r"
     assert list(reading.lines(io.BytesIO(text.encode()), "standard input")) == [

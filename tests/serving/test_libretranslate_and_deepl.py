@@ -126,7 +126,7 @@ def test_deepls_client_hears_what_is_no_xml(server, text, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"formality": "more"}, "'prefer_more' or 'prefer_less'; it is 'more'"),
+        ({"formality": "more"}, "formality=more is not supported: .* has no tag for it; send pref"),
         ({"glossary": "an-id", "source_lang": "EN"}, "glossary_id is not supported"),
         ({"ignore_tags": ["x"]}, "ignore_tags is not supported"),
         ({"target_lang": "FR"}, "translation to FR is not supported; this server translates: en"),

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import threading
+import unittest.mock
 from collections.abc import Callable
 
 import numpy as np
@@ -14,7 +15,7 @@ from support.served_texts import backwards, client_of, events, in_thread, posted
 from tfformer.serving import queued_translator
 from tfformer.serving.application import application
 from tfformer.serving.errors import RequestError
-from tfformer.serving.languages import Directions, languages_of
+from tfformer.serving.languages import Directions, directions_of
 from tfformer.serving.queued_translator import TranslatedPiece, TranslationCache
 from tfformer.serving.security import read_keys
 from tfformer.serving.served_models import ServedModels
@@ -388,9 +389,67 @@ def test_keys_are_asked_for_where_there_are_some(tmp_path):
 
 def test_languages_are_the_recipes_or_else_the_names():
     said = {"languages": ["en", "de"]}
-    assert languages_of(backwards("mine", [], **said)) == ("en", "de")
-    assert languages_of(backwards("en-fr", [], languages=None)) == ("en", "fr")
-    assert languages_of(backwards("mine", [])) is None
+    model = backwards("mine", [], **said)
+    assert directions_of(model) == [("en", "de", model, "")]
+    model = backwards("en-fr", [], languages=None)
+    assert directions_of(model) == [("en", "fr", model, "")]
+    assert directions_of(backwards("mine", [])) == []
+
+
+def several_ways(asked, align=None, tags=("<de>", "<en>"), **manifest):
+    model = backwards("mine", asked, align, **manifest)
+    model.newest.tags = tags
+    return model
+
+
+def test_a_model_of_several_directions_gets_the_tag_of_the_target():
+    """Each sentence has the tag, which words and markup ignore."""
+    asked = []
+    align = unittest.mock.Mock(return_value=[((0, 1), (1, 0), (2, 1))])
+    model = several_ways(asked, align, directions=[["en", "de"], ["de", "en"]])
+    answers = posted(
+        [model],
+        ("/translate", {"q": "A dog. A cat.", "source": "en", "target": "de"}),
+        ("/align", {"q": "One dog.", "translation": "a b", "source": "de", "target": "en"}),
+        ("/align", {"q": "x", "translation": "y", "model": "mine", "source": "de", "target": "en"}),
+        ("/translate", {"q": "x", "source": "fr", "target": "de"}),
+    )
+    assert asked[:2] == ["<de> A dog.", "<de> A cat."]
+    assert answers[1] == (200, {"links": [[0, 0], [1, 1]]})
+    assert [call.args[0] for call in align.call_args_list] == [["<en> One dog."], ["<en> x"]]
+    assert answers[3][1]["error"].endswith("this server translates: en to de, de to en")
+
+
+@pytest.mark.parametrize(
+    ("formality", "asked_for"),
+    [
+        ("default", "A dog."),
+        ("more", "<Sie> A dog."),
+        ("prefer_more", "<Sie> A dog."),
+        ("less", "<du> A dog."),
+        ("prefer_less", "<du> A dog."),
+    ],
+)
+def test_deepls_formality_is_a_tag(formality, asked_for):
+    asked = []
+    model = several_ways(asked, tags=("<Sie>", "<du>"), languages=["en", "de"])
+    body = {"text": ["A dog."], "target_lang": "DE", "formality": formality}
+    assert posted([model], ("/v2/translate", body))[0][0] == 200
+    assert asked == [asked_for]
+
+
+def test_deepls_formality_needs_tags():
+    asked = []
+    body = {"text": ["A dog."], "target_lang": "DE"}
+    requests = [
+        ("/v2/translate", body | {"formality": formality})
+        for formality in ("more", "less", "prefer_more", "prefer_less")
+    ]
+    more, less, *preferred = posted([several_ways(asked, languages=["en", "de"])], *requests)
+    assert more[0] == less[0] == 400
+    assert "formality=more is not supported: mine has no tag for it; send prefer_more" in str(more)
+    assert [status for status, _ in preferred] == [200, 200]
+    assert set(asked) == {"A dog."}
 
 
 def test_a_region_is_found_by_its_language():

@@ -26,6 +26,7 @@ class Scripted(SimpleNamespace):
     can_align = False
     signatures = {"serving_default": TEXTS, "translate_beam": BEAMS}
     manifest = {}
+    tags = ()
 
 
 def scripted(name: str, version: SimpleNamespace) -> SimpleNamespace:

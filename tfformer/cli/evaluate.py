@@ -61,8 +61,8 @@ def evaluate(
 ) -> None:
     """Measure a run on a text: BLEU and chrF, or bits per byte.
 
-    The last line is JSON. A translation model requires --reference; a language model does not
-    accept it.
+    If sentences begin with tags, the scores by tag follow. The last line is JSON. A translation
+    model requires --reference; a language model does not accept it.
     """
     load_tensorflow()
     from tfformer.run_directory import Run
@@ -79,6 +79,8 @@ def evaluate(
         measured = _evaluate_language_model(opened, source)
         line = "{bits_per_byte:.4f} bits per byte on {sentences} sentences"
     print(line.format(**measured))
+    for tag, scores in measured.get("tags", {}).items():
+        print(f"{tag}: {line.format(**scores)}")
     print(json.dumps(measured))
 
 
@@ -93,7 +95,16 @@ def _evaluate_translation(run: Run, source: str, references: Sequence[str]) -> d
     hypotheses = _translations(engine, sources)
     seconds = round(time.monotonic() - start, 2)
     measured = scores(hypotheses, *texts, tokenize=bleu_tokenizer(run.config))
-    return {**measured, "sentences": len(sources), "seconds": seconds}
+    by_tag = {}
+    for tag in engine.tags:
+        numbers = [n for n, text in enumerate(sources) if text.startswith(f"{tag} ")]
+        if numbers:
+            hypotheses_of, *texts_of = [[side[n] for n in numbers] for side in (hypotheses, *texts)]
+            tokenize = bleu_tokenizer(run.config, language=tag.strip("<>"))
+            scored = scores(hypotheses_of, *texts_of, tokenize=tokenize)
+            by_tag[tag] = {**scored, "sentences": len(numbers)}
+    tags = {"tags": by_tag} if by_tag else {}
+    return {**measured, "sentences": len(sources), "seconds": seconds, **tags}
 
 
 def _aligned_texts(source: str, files: Sequence[str]) -> tuple[list[str], list[list[str]]]:

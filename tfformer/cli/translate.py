@@ -315,6 +315,7 @@ def _text_translator(options: Options, is_typed: bool) -> Iterator[TextTranslato
                 keep=keep,
                 placeholders=engine.placeholders,
                 glossary=glossary,
+                tags=engine.tags,
             )
 
 

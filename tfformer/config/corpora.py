@@ -7,7 +7,7 @@ from typing import Any
 
 SELF_CONTAINED = ("tfds:", "phrasebook:")  # prefixes of a data source that has both languages
 TSV = (".tsv", ".tsv.gz")  # suffixes of a file that has both languages
-KEYS = {"text", "weight"}
+KEYS = {"text", "weight", "tag", "languages"}
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,8 @@ class Corpus:
     text: str | list[str]  # a data source, as in `tfformer.data.sources.read_pairs`
     # Share of an epoch relative to the other corpora; None for a share proportional to size
     weight: float | None = None
+    tag: str = ""  # a symbol before each source, such as `<de>`; one of `data.tags`
+    languages: tuple[str, ...] | None = None  # source and target; None for `data.languages`
 
 
 def corpora_of(source: Any, setting: str = "data.train") -> list[Corpus]:
@@ -44,6 +46,8 @@ def _names_one_corpus(items: list[Any]) -> bool:
 
 
 def _corpus(item: Any, setting: str) -> Corpus:
+    if isinstance(item, Corpus):
+        return item
     values = item if isinstance(item, dict) else {"text": item}
     text: Any = values.get("text")
     weight = values.get("weight")
@@ -51,12 +55,24 @@ def _corpus(item: Any, setting: str) -> Corpus:
     if not values.keys() <= KEYS or not all(isinstance(file, str | Path) for file in files):
         raise ValueError(
             f"{setting} has the corpus {reprlib.repr(item)}; use a file, a list of its two files, "
-            "or {text: ..., weight: ...}"
+            "or {text: ..., weight: ..., tag: ..., languages: ...}"
         )
-    if weight is None:
-        return Corpus(text)
-    if type(weight) not in (int, float) or not 0 < weight <= 10**9:
+    if weight is not None and (type(weight) not in (int, float) or not 0 < weight <= 10**9):
         raise ValueError(
             f"{setting} has the weight {reprlib.repr(weight)}; use a number above 0, up to 1e9"
         )
-    return Corpus(text, float(weight))
+    tag, languages = values.get("tag", ""), values.get("languages")
+    if not isinstance(tag, str):
+        raise ValueError(f"{setting} has the tag {reprlib.repr(tag)}; use one of data.tags")
+    if languages is None:
+        return Corpus(text, weight and float(weight), tag)
+    if not (
+        isinstance(languages, list)
+        and len(languages) == 2
+        and all(isinstance(language, str) for language in languages)
+    ):
+        raise ValueError(
+            f"{setting} has the languages {reprlib.repr(languages)}; name source and target, for "
+            "example [en, de]"
+        )
+    return Corpus(text, weight and float(weight), tag, tuple(languages))

@@ -21,7 +21,7 @@ def read_recipe(
         path: The file; None for a recipe made only of `base` and the overrides.
         overrides: Values in YAML, such as `training.epochs=2`.
         base: The recipe of another run. A recipe without a section `model` takes the model from it;
-            also the tokenizer, search, languages and maximum length that it does not set.
+            also the tokenizer, search, languages, tags and maximum length that it does not set.
 
     Raises:
         OSError: The file cannot be read.
@@ -95,7 +95,7 @@ def _take_model(values: dict[str, Any], base: dict[str, Any]) -> None:
         values[section] = values.get(section) or base[section]
     data = values.get("data") or {}
     if isinstance(data, dict):  # any other value is rejected with the whole recipe
-        taken = {key: base["data"][key] for key in ("languages", "max_length")}
+        taken = {key: base["data"][key] for key in ("languages", "tags", "max_length")}
         values["data"] = taken | data
 
 

@@ -7,7 +7,7 @@ from pydantic import Field, field_validator, model_validator
 from tfformer.config.corpora import corpora_of
 from tfformer.config.dialect import Dialect
 from tfformer.config.section import Section
-from tfformer.special_ids import PLACEHOLDER
+from tfformer.special_ids import PLACEHOLDER, TAG
 
 # student-tiny, student-base: sizes of Firefox's models, whose decoders have recurrent units.
 STUDENT: dict[str, Any] = {"num_decoder_layers": 2, "decoder": "ssru", "norm": "pre"}
@@ -191,7 +191,7 @@ class DataConfig(Section):
     `train` and `valid` each name a pair of text files, one TSV file, `tfds:NAME` or
     `phrasebook:SPLIT`; for a language model, one text file. `*` in a file name stands for many
     files. A list of these is several corpora, and `{text: ..., weight: ...}` sets the share of a
-    corpus in an epoch.
+    corpus in an epoch. `{text: ..., tag: <de>, languages: [en, de]}` puts a tag before each source.
     """
 
     train: str | list[Any] = ""  # the training text
@@ -200,11 +200,22 @@ class DataConfig(Section):
     temperature: float | None = Field(None, ge=1, le=1000)  # shares by size^(1/T); 5 is usual
     cache: str | None = None  # a folder for the encoded training text, which is then memory-mapped
     languages: list[str] | None = None  # [en, de]; for TFDS columns, BLEU's tokenizer, segmenting
+    tags: list[str] = []  # symbols before sources, such as <de> or <du>; never divided into pieces
     max_length: int = Field(128, ge=2, le=MOST)  # tokens per sentence, including the end token
     # Tokens per side, including padding; the paper uses 25,000. None: 24,576 on a GPU, 4,096 on a
     # processor.
     batch_tokens: int | None = Field(None, ge=2, le=MOST)
     augment: AugmentConfig = AugmentConfig()
+
+    @property
+    def directions(self) -> list[tuple[str, ...]]:
+        """The source and target languages of the corpora whose tag names the target."""
+        pairs = [
+            corpus.languages
+            for corpus in corpora_of(self.train)
+            if corpus.languages is not None and corpus.tag == f"<{corpus.languages[1]}>"
+        ]
+        return list(dict.fromkeys(pairs))
 
     @field_validator("train", "valid", mode="before")
     @classmethod
@@ -224,6 +235,19 @@ class DataConfig(Section):
             )
         if any(corpus.weight is not None for corpus in corpora_of(self.valid, "data.valid")):
             raise ValueError("data.valid is always used in full; leave out its weights")
+        for tag in self.tags:
+            if not TAG.fullmatch(tag):
+                raise ValueError(
+                    f"data.tags has {tag!r}; write a tag without spaces in angle brackets, such as "
+                    "<de>"
+                )
+        for setting, source in (("data.train", self.train), ("data.valid", self.valid)):
+            for corpus in corpora_of(source, setting):
+                if corpus.tag and corpus.tag not in self.tags:
+                    raise ValueError(
+                        f"{setting} has the tag {corpus.tag!r}, which is not in data.tags "
+                        f"({', '.join(self.tags) or 'empty'}); add it there, or correct it"
+                    )
         if self.batch_tokens is not None and self.max_length > self.batch_tokens:
             raise ValueError(
                 f"data.batch_tokens={self.batch_tokens} must hold one sentence of "
@@ -375,6 +399,7 @@ class Config(Section):
                 f"data.languages={languages} must name source and target, for example [en, de]"
             )
         needs_source = {
+            "data.tags": self.data.tags,
             "data.augment.typos": self.data.augment.typos,
             "data.augment.placeholders": self.data.augment.placeholders,
             "training.simcut.alpha": self.training.simcut.alpha,

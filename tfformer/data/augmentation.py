@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tfformer.config import AugmentConfig
-from tfformer.data.sources import Row
+from tfformer.data.sources import Row, without_tag
 
 Alteration = Callable[[Row, random.Random], Row]
 
@@ -30,12 +30,17 @@ BEFORE = 0.5  # the share of words with a placeholder before them, as in "âŸ¦1âŸ
 
 
 def augmented(
-    rows: Iterable[Row], shares: AugmentConfig, seed: int, placeholders: Sequence[str] = ()
+    rows: Iterable[Row],
+    shares: AugmentConfig,
+    seed: int,
+    placeholders: Sequence[str] = (),
+    tags: Sequence[str] = (),
 ) -> Iterator[Row]:
     """Yield each row, followed by its altered copies; copies equal to their row are left out.
 
     The copies depend only on the row, its number, the shares and the seed, so every process and
-    every pass sees the same text. Placeholders also depend on the first `LEXICON_ROWS` rows.
+    every pass sees the same text. Placeholders also depend on the first `LEXICON_ROWS` rows. A tag
+    before a source never changes.
 
     Example:
         >>> list(augmented([("A dog.", "Ein Hund.")], AugmentConfig(upper=1), seed=1))
@@ -50,10 +55,12 @@ def augmented(
     chosen = {kind: share for kind in alterations if (share := getattr(shares, kind))}
     for number, row in enumerate(itertools.chain(first, rows)):
         yield row
+        bare = (without_tag(row[0], tags), *row[1:])
+        tag = row[0].removesuffix(bare[0])
         for kind, share in chosen.items():
             draw = random.Random(f"{seed} {number} {kind}")
-            if draw.random() < share and (copy := alterations[kind](row, draw)) != row:
-                yield copy
+            if draw.random() < share and (copy := alterations[kind](bare, draw)) != bare:
+                yield (tag + copy[0], *copy[1:])
 
 
 def changed_sides(change: Callable[[str], str]) -> Alteration:

@@ -26,6 +26,7 @@ from tfformer.data.tokenizers import (
     checked_texts,
     graph_tokenizer,
     parse_sentencepiece,
+    with_prefix,
 )
 from tfformer.special_ids import END_ID, UNKNOWN_ID
 from tfformer.storage import whole_files as files
@@ -220,6 +221,7 @@ class PieceTokenizer(Tokenizer):
         order = hashes.argsort(kind="stable").astype("int32")
         hashes = hashes[order]
         has_codes = bool(self.codes)
+        prefix = [] if self.prefix_id is None else [self.prefix_id]
 
         def look_up(piece: tf.Tensor) -> tf.Tensor:
             """(N,) string -> (N,) int32."""
@@ -229,14 +231,6 @@ class PieceTokenizer(Tokenizer):
             is_it = tf.gather(tf.constant(pieces), number) == piece
             return tf.where(is_it, number, UNKNOWN_ID)
 
-        def with_prefix(ids: tf.RaggedTensor) -> tf.RaggedTensor:
-            """(B, None) int32 -> the same, with the prefix before each non-empty row."""
-            if self.prefix_id is None:
-                return ids
-            is_text = ids.row_lengths() > 0
-            begin = tf.fill((tf.size(is_text), 1), self.prefix_id)
-            return tf.concat([tf.ragged.boolean_mask(begin, is_text[:, tf.newaxis]), ids], axis=1)
-
         @traced(input_signature=[tf.TensorSpec([None], tf.string)])
         def tokenize(text: tf.Tensor) -> tf.RaggedTensor:
             cutter = graph_tokenizer(self.model, tf.string)
@@ -244,14 +238,14 @@ class PieceTokenizer(Tokenizer):
                 text = tf.strings.regex_replace(text, pattern, replacement)
             if not has_codes:
                 ids = cutter.tokenize(text)
-                return with_prefix(ids.with_flat_values(look_up(ids.flat_values)))
+                return with_prefix(ids.with_flat_values(look_up(ids.flat_values)), prefix)
             has_code = tf.strings.regex_full_match(text, r"(?s)>>.*?<<.*")
             code = tf.strings.regex_replace(text, r"(?s)^(>>.*?<<).*$", r"\1")
             after_code = tf.strings.regex_replace(text, r"(?s)^>>.*?<<", "", replace_global=False)
             body = cutter.tokenize(tf.where(has_code, after_code, text))
             codes = tf.ragged.boolean_mask(code[:, tf.newaxis], has_code[:, tf.newaxis])
             ids = tf.concat([codes, body], axis=1)
-            return with_prefix(ids.with_flat_values(look_up(ids.flat_values)))
+            return with_prefix(ids.with_flat_values(look_up(ids.flat_values)), prefix)
 
         @traced(input_signature=[tf.TensorSpec([None, None], tf.int32)])
         def detokenize(ids: tf.Tensor) -> tf.Tensor:

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO, TypeVar
 
-from tfformer.config.corpora import SELF_CONTAINED, TSV, corpora_of
+from tfformer.config.corpora import SELF_CONTAINED, TSV, Corpus, corpora_of
 
 SentencePair = tuple[str, str]
 MAX_LINE = 2**24  # bytes; an endless line, such as from /dev/zero, would fill the memory
@@ -29,57 +29,97 @@ Bytes = BinaryIO | gzip.GzipFile  # a plain file, or a decompressed one
 def read_pairs(
     source: str | Path | Sequence[Any],
     folder: str | Path = ".",
-    languages: tuple[str, str] | None = None,
+    languages: tuple[str, ...] | None = None,
     split: str = "train",
+    tags: Sequence[str] = (),
 ) -> Iterator[SentencePair]:
     """Yield the sentence pairs (source, target) of a data source.
 
     A data source has one of four forms:
 
     - `[train.en, train.de]`: two text files, line by line; `.gz` too.
-    - `train.tsv`: one file of source, tab, target lines; `.tsv.gz` too.
+    - `train.tsv`: one file of source, tab, target lines; `.tsv.gz` too. With `tags`, a third column
+      may name the tag of a line.
     - `tfds:NAME` or `tfds:NAME@SPLIT`: TensorFlow Datasets.
     - `phrasebook:SPLIT`: the sentences that come with the package.
 
     A `*` in a file name matches any number of parts: `[part-*.en.gz, part-*.de.gz]`. A list of such
-    sources, or of `{text: source, weight: number}`, is read in order.
+    sources, or of `{text: source, weight: number, tag: <de>, languages: [en, de]}`, is read in
+    order. A tag, one of `tags`, is put before each source: "<de> A dog.".
 
     Relative paths start from `folder`. `languages` are the keys of source and target in TensorFlow
-    Datasets, by default those that the data set declares; `split` applies to a `tfds:NAME` without
-    `@SPLIT`.
+    Datasets, by default those that the data set declares; ("de", "en") reverses the phrasebook.
+    `split` applies to a `tfds:NAME` without `@SPLIT`.
 
     Raises:
         FileNotFoundError: A file does not exist.
         ValueError: The form is unknown, the sides differ in length, or the text is not UTF-8 or
-            contains a NUL byte.
+            contains a NUL byte, a tag or an unknown tag.
 
     Example:
         >>> next(read_pairs("phrasebook:test"))[0].endswith((".", "?", "!"))
         True
     """
-    corpora = corpora_of(source)
-    if corpora[0].text is not source:
-        readers = [read_pairs(corpus.text, folder, languages, split) for corpus in corpora]
-        return itertools.chain.from_iterable(readers)
+    readers = [
+        _corpus_pairs(corpus, folder, corpus.languages or languages, split, tags)
+        for corpus in corpora_of(source)
+    ]
+    return itertools.chain.from_iterable(readers)
+
+
+def _corpus_pairs(
+    corpus: Corpus,
+    folder: str | Path,
+    languages: tuple[str, ...] | None,
+    split: str,
+    tags: Sequence[str],
+) -> Iterator[SentencePair]:
+    source = corpus.text
     name = str(source)
-    pairs: Iterator[SentencePair]
+    rows: Iterator[Row]
     if not isinstance(source, str | Path) and len(source) == 2:
         parts = matching_files([Path(folder, path) for path in source])
-        pairs = itertools.chain.from_iterable(_aligned_pairs(*part) for part in parts)
+        rows = itertools.chain.from_iterable(_aligned_pairs(*part) for part in parts)
     elif name.startswith("tfds:"):
         rows = _tfds_rows(name.removeprefix("tfds:"), languages, split, sides=2)
-        pairs = ((source_text, target_text) for source_text, target_text in rows)
     elif name.startswith("phrasebook:"):
-        pairs = _phrasebook_pairs(name.removeprefix("phrasebook:"))
+        rows = _phrasebook_pairs(name.removeprefix("phrasebook:"), languages)
     elif name.endswith(TSV):
         parts = matching_files([Path(folder, name)])
-        pairs = itertools.chain.from_iterable(_tsv_pairs(path) for (path,) in parts)
+        known = () if corpus.tag else tags
+        rows = itertools.chain.from_iterable(_tsv_rows(path, known) for (path,) in parts)
     else:
         raise ValueError(
             f"data source {source!r} has an unknown form; use [SOURCE_FILE, TARGET_FILE], "
             "FILE.tsv, tfds:NAME@SPLIT or phrasebook:SPLIT"
         )
-    return _at_least_one(pairs, source, "sentence pair")
+    return _at_least_one(_tagged(rows, corpus, tags), source, "sentence pair")
+
+
+def _tagged(rows: Iterator[Row], corpus: Corpus, tags: Sequence[str]) -> Iterator[SentencePair]:
+    """Put the corpus' tag, or the tag of a row's third column, before each source."""
+    for number, (source, target, *column) in enumerate(rows, start=1):
+        for tag in tags:
+            if tag in source or tag in target:
+                raise ValueError(
+                    f"{corpus.text}, row {number}: the text contains {tag}, which is one of "
+                    "data.tags; remove it from the text, or choose another tag"
+                )
+        tag = next(iter(column), corpus.tag)
+        yield f"{tag} {source}" if tag else source, target
+
+
+def without_tag(source: str, tags: Sequence[str]) -> str:
+    """Return a source without the tag and the space that `read_pairs` put before it.
+
+    Example:
+        >>> without_tag("<de> A dog.", ["<de>"]), without_tag("A dog.", ["<de>"])
+        ('A dog.', 'A dog.')
+    """
+    for tag in tags:
+        if source.startswith(f"{tag} "):
+            return source.removeprefix(f"{tag} ")
+    return source
 
 
 def read_aligned(source: str | Path, target: str | Path) -> Iterator[SentencePair]:
@@ -246,15 +286,22 @@ def _aligned_pairs(source_path: Path, target_path: Path) -> Iterator[SentencePai
         )
 
 
-def _tsv_pairs(path: Path) -> Iterator[SentencePair]:
+def _tsv_rows(path: Path, tags: Sequence[str]) -> Iterator[Row]:
+    """Yield (source, target), or (source, target, tag) where a line has a third column."""
     for number, line in enumerate(read_lines(path), start=1):
-        columns = line.split("\t")
-        if len(columns) != 2:
+        columns = tuple(line.split("\t"))
+        if len(columns) == 3 and tags:
+            if columns[2] and columns[2] not in tags:
+                raise ValueError(
+                    f"{path}, line {number}: the third column is {columns[2][:40]!r}, which is not "
+                    f"in data.tags ({', '.join(tags)}); correct it, or add it there"
+                )
+        elif len(columns) != 2:
             raise ValueError(
                 f"{path}, line {number}: {len(columns)} columns, but a line must have 2, source "
                 "and target; put exactly one tab between them"
             )
-        yield columns[0], columns[1]
+        yield columns
 
 
 def _tfds_rows(
@@ -320,9 +367,13 @@ def _tfds_languages(info: Any, languages: tuple[str, ...] | None, sides: int) ->
     return tuple(chosen)
 
 
-def _phrasebook_pairs(split: str) -> Iterator[SentencePair]:
+def _phrasebook_pairs(
+    split: str, languages: tuple[str, ...] | None = None
+) -> Iterator[SentencePair]:
     from tfformer.data import phrasebook
 
+    if languages == ("de", "en"):
+        return ((pair.target, pair.source) for pair in phrasebook.pairs(split))
     return ((pair.source, pair.target) for pair in phrasebook.pairs(split))
 
 

@@ -223,16 +223,16 @@ def text_fingerprint(
     """
     fingerprints: list[dict[str, Any]] = []
     for corpus in corpora_of(source):
-        text = str(corpus.text)
+        text, pair = str(corpus.text), corpus.languages or languages
         if text.startswith("tfds:"):
             name, _, stated = text.removeprefix("tfds:").partition("@")
             fingerprints.append(
-                {"tfds": tfds_version(name), "split": stated or split, "languages": languages}
+                {"tfds": tfds_version(name), "split": stated or split, "languages": pair}
             )
         elif text.startswith("phrasebook:"):
             rows = json.dumps(list(read_pairs(corpus.text)))
             fingerprints.append(
-                {"rows": hashlib.sha256(rows.encode()).hexdigest(), "languages": languages}
+                {"rows": hashlib.sha256(rows.encode()).hexdigest(), "languages": pair}
             )
         else:
             files = source_files(corpus.text, folder)

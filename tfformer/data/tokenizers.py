@@ -27,7 +27,15 @@ from tfformer.data.sentencepiece_proto import (
     ModelProto,
     NormalizerSpec,
 )
-from tfformer.special_ids import END_ID, PAD_ID, PLACEHOLDER, START_ID, TERM_SYMBOLS, UNKNOWN_ID
+from tfformer.special_ids import (
+    END_ID,
+    PAD_ID,
+    PLACEHOLDER,
+    START_ID,
+    TAG,
+    TERM_SYMBOLS,
+    UNKNOWN_ID,
+)
 from tfformer.storage import whole_files as files
 
 if TYPE_CHECKING:
@@ -70,6 +78,7 @@ class Tokenizer:
     prefix_id: int | None = None  # an imported tokenizer's piece before every sentence
     language: str | None = None  # the language that this piece names
     languages: Sequence[str] = ()  # pieces of all languages to choose from
+    tag: str | None = None  # the symbol that is put before every sentence
 
     def __init__(self, model: bytes) -> None:
         self.model = model
@@ -240,7 +249,8 @@ class Tokenizer:
         Raises:
             ValueError: A sentence is not Unicode text, or `sentences` is a single string.
         """
-        return self._processor.encode(checked_texts(sentences))
+        rows = self._processor.encode(checked_texts(sentences))
+        return [[*self.tag_ids, *row] if row else row for row in rows]
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """Decode rows of ids.
@@ -291,12 +301,32 @@ class Tokenizer:
         dense = ids.to_tensor(PAD_ID) if isinstance(ids, tf.RaggedTensor) else ids
         return self._graph_functions[1](dense)
 
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The symbols that may stand before a sentence, such as "<de>"; empty if `tag` is set."""
+        return tuple(filter(TAG.fullmatch, self.symbols)) if self.tag is None else ()
+
+    def with_tag(self, tag: str) -> Tokenizer:
+        """Return a copy that encodes "A dog." as this tokenizer encodes "<de> A dog."."""
+        if tag not in self.tags:
+            raise ValueError(
+                f"the run has no tag {tag[:40]!r}; choose one of {', '.join(self.tags) or 'none'}"
+            )
+        tagged = Tokenizer(self.model)
+        tagged.tag = tag
+        return tagged
+
     def with_language(self, language: str) -> Tokenizer:
         """Return the tokenizer of another language, if the model is multilingual."""
         raise ValueError(
             f"the run translates between two fixed languages, so {language[:40]!r} cannot be "
             "chosen; leave out --languages, or import a multilingual model"
         )
+
+    @functools.cached_property
+    def tag_ids(self) -> list[int]:
+        """The ids that `encode` puts before every sentence; empty without `tag`."""
+        return self._processor.encode(self.tag) if self.tag else []
 
     @functools.cached_property
     def _graph_functions(
@@ -320,7 +350,8 @@ class Tokenizer:
 
         @traced(input_signature=[tf.TensorSpec([None], tf.string)])
         def tokenize(text: tf.Tensor) -> tf.RaggedTensor:
-            return operation(self.model).tokenize(text).with_row_splits_dtype(tf.int64)
+            ids = operation(self.model).tokenize(text).with_row_splits_dtype(tf.int64)
+            return with_prefix(ids, self.tag_ids)
 
         @traced(input_signature=[tf.TensorSpec([None, None], tf.int32)])
         def detokenize(ids: tf.Tensor) -> tf.Tensor:
@@ -366,7 +397,12 @@ class Tokenizers:
         return {"source": self.source.digest, "target": self.target.digest}
 
     def with_languages(self, source: str | None, target: str | None) -> Tokenizers:
-        """Return the tokenizers for other languages of a multilingual model; None keeps one."""
+        """Return the tokenizers for other languages of a multilingual model; None keeps one.
+
+        If the model has tags, the source tokenizer puts the tag of the target before each sentence.
+        """
+        if self.source.tags and target is not None:
+            return Tokenizers(self.source.with_tag(f"<{target}>"), self.target)
         tokenizers = [self.source, self.target]
         for side, language in enumerate((source, target)):
             if language is not None:
@@ -388,6 +424,19 @@ def graph_tokenizer(
 
     name = f"sentencepiece_{hashlib.sha256(model).hexdigest()[:16]}"
     return tensorflow_text.SentencepieceTokenizer(model, out_type=out_type or tf.int32, name=name)
+
+
+def with_prefix(ids: tf.RaggedTensor, prefix: Sequence[int]) -> tf.RaggedTensor:
+    """Put a prefix before each row of ids (B, None) that is not empty."""
+    import tensorflow as tf
+
+    if not prefix:
+        return ids
+    lengths = tf.cast(ids.row_lengths() > 0, tf.int64) * len(prefix)  # (B,)
+    begin = tf.RaggedTensor.from_row_lengths(
+        tf.tile(prefix, [tf.reduce_sum(lengths) // len(prefix)]), lengths
+    )
+    return tf.concat([begin, ids], axis=1)
 
 
 # --- SentencePiece, for any tokenizer -----------------------------------------------------------

@@ -137,7 +137,10 @@ def exported_tokenizers(folder: Path, manifest: Mapping[str, Any]) -> Tokenizers
             f"files; {REMEDY}"
         )
     tokenizers = [load_tokenizer(folder / name) for name in names]
-    return Tokenizers(tokenizers[0], tokenizers[-1])
+    source = tokenizers[0]
+    if tag := manifest.get("tag"):
+        source = source.with_tag(tag)
+    return Tokenizers(source, tokenizers[-1])
 
 
 def _located(path: str | Path) -> tuple[str, str]:

@@ -106,6 +106,11 @@ class Engine(ABC):
         """Symbols such as `⟦1⟧` that the model has learned to copy."""
         return self.tokenizers.placeholders if self.tokenizers else ()
 
+    @property
+    def tags(self) -> Sequence[str]:
+        """Symbols such as `<de>` that may stand before a sentence."""
+        return self.tokenizers.source.tags if self.tokenizers else ()
+
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Count the source tokens of each text, including a language token; 0 for a blank text."""
         return list(map(len, self._tokenizers.source.encode(list(texts))))

@@ -24,7 +24,8 @@ class KerasEngine(Engine):
     ) -> None:
         opened = run if isinstance(run, Run) else Run.open(run)
         self.translator = Translator.of(opened)
-        super().__init__({"languages": opened.languages}, self.translator.tokenizers)
+        manifest = {"languages": opened.languages, "directions": opened.directions}
+        super().__init__(manifest, self.translator.tokenizers)
         self.beam_size = self.translator.decoding.beam_size
         self.max_tokens = self.translator.max_length - 1
         if has_gpu():

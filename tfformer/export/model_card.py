@@ -89,6 +89,8 @@ def first_manifest(folder: Path, run: Run, model: TextModel) -> dict[str, Any]:
             versions[library] = importlib.metadata.version(library)
     return {
         "languages": run.languages,
+        "tag": both.source.tag,  # put before each sentence by the text signatures
+        "directions": run.directions,
         "licence": origin.get("imported", {}).get("licence", NO_LICENCE),
         "examples": examples,
         "decoding": {"max_length": model.max_length} | model.search_settings() | form,

@@ -135,6 +135,7 @@ def align_pairs(
     """Align pairs of ids without end tokens, those of similar length in one batch."""
     blank = Aligned((), (), np.zeros((0, 0), np.float32), np.zeros(0, np.float32))
     aligned = [blank] * len(sources)
+    begin = len(tokenizers.source.tag_ids)  # the tag is not a word of the sentence
     source_rows, target_rows = ([[*ids, END_ID] for ids in side] for side in (sources, targets))
     lengths = [max(map(len, pair)) for pair in zip(source_rows, target_rows, strict=True)]
     order = [n for n in range(len(sources)) if sources[n] and targets[n]]
@@ -142,9 +143,9 @@ def align_pairs(
     for numbers in token_batches(order, lengths, BATCH_TOKENS):
         batch = (pad([rows[n] for n in numbers]) for rows in (source_rows, target_rows))
         for n, log_probs, attention in zip(numbers, *align_ids(*batch), strict=True):
-            source = (*tokenizers.source.pieces(sources[n]), END)
+            source = (*tokenizers.source.pieces(sources[n][begin:]), END)
             target = (*tokenizers.target.pieces(targets[n]), END)
-            attention = attention[: len(target), : len(source)]
+            attention = attention[: len(target), begin : begin + len(source)]
             aligned[n] = Aligned(source, target, attention, log_probs[: len(target)])
     return aligned
 

@@ -51,16 +51,17 @@ def check_bleu(config: Config) -> None:
     bleu_metric(bleu_tokenizer(config))
 
 
-def bleu_tokenizer(config: Config) -> str:
+def bleu_tokenizer(config: Config, language: str | None = None) -> str:
     """Return the name of SacreBLEU's tokenizer for the target of a recipe.
 
-    With `training.bleu_tokenizer: auto` the last of `data.languages` decides. The default is 13a,
+    With `training.bleu_tokenizer: auto` the last of `data.languages`, or else `language`, decides.
+    The default is 13a,
     for languages with spaces between words and if no languages are named. Japanese and Korean are
     scored by characters if the library of their tokenizer is not installed.
     """
     if config.training.bleu_tokenizer != "auto":
         return config.training.bleu_tokenizer
-    target = (config.data.languages or [""])[-1]
+    target = (config.data.languages or [language or ""])[-1]
     code = re.split("[-_]", target.lower())[0]
     for codes, tokenizers in TOKENIZERS_OF_LANGUAGES.items():
         if code in codes:

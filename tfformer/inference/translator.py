@@ -307,6 +307,7 @@ class Translator(TextModel):
             keep=keep,
             placeholders=self.tokenizers.placeholders,
             glossary=glossary,
+            tags=self.tokenizers.source.tags,
         )
 
     def n_best(

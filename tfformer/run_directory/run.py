@@ -231,6 +231,11 @@ class Run:
         """The languages that the recipe or, failing that, a multilingual vocabulary names."""
         return self.config.data.languages or self.tokenizers.languages
 
+    @property
+    def directions(self) -> list[tuple[str, ...]]:
+        """The source and target languages that a tag before a sentence can choose."""
+        return self.config.data.directions if self.tokenizers.source.tags else []
+
     def with_languages(self, source: str | None, target: str | None) -> "Run":
         """Return this run of a multilingual model for other languages, such as "en" or "eng_Latn".
 
@@ -240,7 +245,16 @@ class Run:
             return self
         before = self.pair
         run = dataclasses.replace(self, pair=(source or before[0], target or before[1]))
-        data = self.config.data.replace(languages=run.tokenizers.languages)
+        data = self.config.data
+        languages = run.tokenizers.languages or data.languages
+        if known := data.directions:
+            if run.pair not in known:
+                pairs = ", ".join(map(" to ".join, known))
+                raise ValueError(
+                    f"the run does not translate {source} to {target}; choose one of {pairs}"
+                )
+            languages = [language for language in run.pair if language]
+        data = data.replace(languages=languages)
         config = self.config.replace(data=data)
         return dataclasses.replace(run, config=config)
 

@@ -6,7 +6,7 @@ This module finds the model for a language pair, names languages and detects a t
 import asyncio
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -38,6 +38,11 @@ class Direction(NamedTuple):
     source: str
     target: str
     model: ServedModel
+    tag: str = ""  # put before a text to choose the direction of a model with several
+
+    def tagged(self, text: str) -> str:
+        """Return a text with the tag before it."""
+        return f"{self.tag} {text}" if self.tag else text
 
 
 class Directions:
@@ -52,26 +57,29 @@ class Directions:
         self._all = models
 
     @property
-    def _models(self) -> dict[tuple[str, str], ServedModel]:
-        """The models by language pair, which may change with a model's version."""
-        models: dict[tuple[str, str], ServedModel] = {}
+    def _known(self) -> dict[tuple[str, str], Direction]:
+        """The directions by language pair, which may change with a model's version."""
+        known: dict[tuple[str, str], Direction] = {}
         for model in self._all:
-            if languages := languages_of(model):
-                models.setdefault(languages, model)
-        return models
+            for direction in directions_of(model):
+                known.setdefault(direction[:2], direction)
+        return known
+
+    def __iter__(self) -> Iterator[Direction]:
+        return iter(self._known.values())
 
     @property
     def targets(self) -> dict[str, list[str]]:
         """The target languages of each source language."""
         targets: dict[str, list[str]] = {}
-        for source, target in self._models:
+        for source, target in self._known:
             targets.setdefault(source, []).append(target)
         return targets
 
     @property
     def target_languages(self) -> list[str]:
         """Every target language once."""
-        return list(dict.fromkeys(target for _, target in self._models))
+        return list(dict.fromkeys(target for _, target in self._known))
 
     def find(self, source: str, target: str) -> Direction:
         """Return the direction between two languages, or raise RequestError.
@@ -79,27 +87,31 @@ class Directions:
         The source `en-GB` also matches `en` if no model has the variant; it is `auto` or empty if
         no language was detected.
         """
-        models = self._models
+        known = self._known
         sources, targets = ((code.lower(), _base(code.lower())) for code in (source, target))
         for pair in itertools.product(sources, targets):
-            if pair in models:
-                return Direction(*pair, models[pair])
-        known = ", ".join(f"{from_} to {to}" for from_, to in models)
-        known = known or "nothing, because no model states its languages; serve it as en-de=MODEL"
+            if pair in known:
+                return known[pair]
+        pairs = ", ".join(map(" to ".join, known))
+        pairs = pairs or "nothing, because no model states its languages; serve it as en-de=MODEL"
         is_known = source not in ("", AUTO)
         asked = f"{source[:20]} to {target[:20]}" if is_known else f"translation to {target[:20]}"
-        raise RequestError(f"{asked} is not supported; this server translates: {known}")
+        raise RequestError(f"{asked} is not supported; this server translates: {pairs}")
 
     @staticmethod
-    def of(model: ServedModel) -> Direction:
-        """Return the direction of a model; unknown languages are `und`."""
-        source, target = languages_of(model) or (UNKNOWN, UNKNOWN)
-        return Direction(source, target, model)
+    def of(model: ServedModel, source: str = AUTO, target: str = "") -> Direction:
+        """Return the direction of a model between two languages, or else its first.
+
+        Unknown languages are `und`.
+        """
+        directions = directions_of(model) or [Direction(UNKNOWN, UNKNOWN, model)]
+        chosen = (each for each in directions if each[:2] == (source.lower(), target.lower()))
+        return next(chosen, directions[0])
 
     def sources_of(self, target: str) -> list[str]:
         """Return the source languages for which a model translates into `target`."""
         wanted = {target.lower(), _base(target.lower())}
-        return [source for source, to in self._models if to in wanted]
+        return [source for source, to in self._known if to in wanted]
 
     async def detect(self, text: str, among: Sequence[str] | None = None) -> list[Detected]:
         """Return the languages that a text may be in, the most likely first.
@@ -131,13 +143,22 @@ class Directions:
         return fasttext.load_model(str(Path(str(origin)).parent / DETECTOR))
 
 
-def languages_of(model: ServedModel) -> tuple[str, str] | None:
-    """Return the codes of a model's languages, if its recipe or its name states them."""
-    said = model.newest.manifest.get("languages")
-    if isinstance(said, list) and len(said) == 2 and all(isinstance(code, str) for code in said):
-        return said[0].lower(), said[1].lower()
+def directions_of(model: ServedModel) -> list[Direction]:
+    """Return the directions of a model, as far as its recipe or its name states its languages."""
+    manifest = model.newest.manifest
+    pairs = [(pair, f"<{pair[-1]}>") for pair in manifest.get("directions") or []]
+    if not pairs:
+        said = manifest.get("languages")
+        pairs = [(said, "")]
+    stated = [
+        Direction(pair[0].lower(), pair[1].lower(), model, tag)
+        for pair, tag in pairs
+        if isinstance(pair, list | tuple)
+        and len(pair) == 2
+        and all(isinstance(code, str) for code in pair)
+    ]
     match = PAIR.fullmatch(model.name)
-    return (match[1], match[2]) if match else None
+    return stated or ([Direction(match[1], match[2], model)] if match else [])
 
 
 def language_name(code: str) -> str:

@@ -11,7 +11,7 @@ from tfformer.engines.engine import BEAM
 from tfformer.html_page import fill_page
 from tfformer.serving.apis.fields import Served
 from tfformer.serving.errors import RequestError
-from tfformer.serving.languages import languages_of
+from tfformer.serving.languages import directions_of
 from tfformer.serving.security import content_security_policy
 
 TRANSLATE_PAGE = Path(__file__).with_name("serve.html")
@@ -34,11 +34,12 @@ async def page(state: Served) -> HTMLResponse:
         "models": [
             {
                 "name": model.name,
-                "languages": languages_of(model) or [],
+                "languages": languages,
                 "examples": _texts(model.newest.manifest.get("examples")),
                 "hasAlignments": model.newest.can_align,
             }
             for model in known
+            for languages in [list(each[:2]) for each in directions_of(model)] or [[]]
         ],
         "keyRequired": state.keys.are_required,
     }

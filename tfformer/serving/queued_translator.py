@@ -16,7 +16,6 @@ from tfformer.engines.engine import BEAM, GREEDY, NO_TRANSLATION, PREFIX, Arrays
 from tfformer.serving.errors import RequestError
 from tfformer.serving.languages import Direction
 from tfformer.serving.request_queue import RequestQueue
-from tfformer.serving.served_models import ServedModel
 from tfformer.text import FORMATS, Links, Segment, TextTranslator, XmlError, segments
 
 CACHE_BYTES = 64 * 2**20
@@ -125,9 +124,12 @@ class QueuedTranslator:
             language=direction.source,
             placeholders=version.placeholders,
             target_language=direction.target,
+            tags=version.tags,
         )
         try:
-            return await loop.run_in_executor(self._threads, translator.translate, text, format)
+            return await loop.run_in_executor(
+                self._threads, translator.translate, direction.tagged(text), format
+            )
         except (XmlError, ValueError) as error:
             raise RequestError(str(error)) from None
         finally:
@@ -135,28 +137,29 @@ class QueuedTranslator:
             for call in calls:
                 call.cancel()
 
-    async def links(self, model: ServedModel, source: str, translation: str) -> Links:
+    async def links(self, direction: Direction, source: str, translation: str) -> Links:
         """Return the word alignment as (source index, target index) pairs, counted from 0.
 
         The list is empty if the model has no alignments, or if either text exceeds the model's
         limit.
         """
-        version = model.newest
+        version = direction.model.newest
         if not version.can_align:
             return []
+        tagged = direction.tagged(source)
         loop = asyncio.get_running_loop()
         counts = await loop.run_in_executor(
-            self._threads, version.count_tokens, [source, translation]
+            self._threads, version.count_tokens, [tagged, translation]
         )
         if max(counts) > version.max_tokens:
             return []
-        links = await loop.run_in_executor(
-            self._aligner, version.nearest_targets, [source], [translation]
+        (links,) = await loop.run_in_executor(
+            self._aligner, version.nearest_targets, [tagged], [translation]
         )
-        return links[0]
+        return [(word - 1, to) for word, to in links if word] if direction.tag else links
 
     async def continuations(
-        self, model: ServedModel, sentence: str, prefix: str
+        self, direction: Direction, sentence: str, prefix: str
     ) -> list[tuple[str, float]]:
         """Return translations of a sentence that begin with a prefix, and their probabilities.
 
@@ -166,7 +169,8 @@ class QueuedTranslator:
             RequestError: The model cannot continue prefixes, refuses this one, or reads fewer
                 tokens than the sentence has, or the queue is full.
         """
-        version = model.newest
+        version = direction.model.newest
+        sentence = direction.tagged(sentence)
 
         def check() -> None:
             version.check_prefixes([prefix])
@@ -207,7 +211,8 @@ class QueuedTranslator:
         if not segment.is_sentence:
             return TranslatedPiece(segment.text, segment.text, False, [])
         (translation,) = await self.texts(direction, segment.text)
-        n_best = self._cache.find(direction.model.newest, BEAM, segment.text) or []
+        sentence = direction.tagged(segment.text)
+        n_best = self._cache.find(direction.model.newest, BEAM, sentence) or []
         alternatives = n_best[1:] if n_best[:1] == [translation] else []
         return TranslatedPiece(segment.text, translation, True, alternatives)
 

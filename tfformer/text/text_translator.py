@@ -6,7 +6,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tfformer.special_ids import PLACEHOLDER, TERM_SYMBOLS
 from tfformer.text.formats.html import read_html
@@ -65,6 +65,8 @@ class TextTranslator:
             identifiers and emoji.
         placeholders: Symbols that the model has learned. Symbols such as "⟦1⟧" replace protected
             words in its input. With "⟦t⟧", "⟦=⟧" and "⟦/t⟧", it reads the translations of terms.
+        tags: Symbols that choose how the model translates, such as "<de>". A text that begins with
+            a tag and a space is translated with the tag before each sentence.
         target_language: The code of the target language, for the attribute `lang` of a page.
         attributes: Whether `alt`, `title`, `placeholder`, `aria-label` and a page's description are
             translated, as well as the text of images and the titles of images and links in
@@ -88,6 +90,7 @@ class TextTranslator:
     target_language: str | None = None
     attributes: bool = True
     glossary: Glossary | None = None
+    tags: Sequence[str] = ()
 
     @property
     def annotates_terms(self) -> bool:
@@ -123,11 +126,38 @@ class TextTranslator:
         first = next(filter(None, text_parts), "")
         if first.startswith(MARK):
             yield MARK
-        remaining = itertools.chain([first.removeprefix(MARK)], text_parts)
+        first = first.removeprefix(MARK)
+        for tag in self.tags:
+            if first.startswith(f"{tag} "):
+                first = first.removeprefix(f"{tag} ")
+                remaining = itertools.chain([first], text_parts)
+                yield from self._with_tag(f"{tag} ").stream(remaining, format)
+                return
+        remaining = itertools.chain([first], text_parts)
         reading = Reading(self.language, self.target_language, tuple(self.keep), self.attributes)
         parts = FORMATS[format](remaining, reading)
         for portion in _portions(parts):
             yield from self._translated(portion)
+
+    def _with_tag(self, tag: str) -> TextTranslator:
+        """Return a copy that puts a tag, with its space, before each sentence."""
+
+        def tagged(texts: Sequence[str]) -> list[str]:
+            return [tag + text for text in texts]
+
+        def align(sources: list[str], targets: list[str]) -> list[Links]:
+            assert self.align is not None
+            pairs = self.align(tagged(sources), targets)  # the tag is word 0
+            return [[(word - 1, target) for word, target in links if word] for links in pairs]
+
+        count_tokens = self.count_tokens
+        return replace(
+            self,
+            translate_sentences=lambda texts: self.translate_sentences(tagged(texts)),
+            align=align if self.align else None,
+            count_tokens=(lambda texts: count_tokens(tagged(texts))) if count_tokens else None,
+            tags=(),
+        )
 
     def _translated(self, parts: Sequence[Part]) -> Iterator[str]:
         """Translate the sentences of attributes in a portion, then the other sentences."""

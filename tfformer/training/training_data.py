@@ -15,7 +15,7 @@ from tfformer.data.augmentation import augmented
 from tfformer.data.batches import Batches
 from tfformer.data.encoding import EncodedText, encode_corpora
 from tfformer.data.mixture import shares_by_temperature
-from tfformer.data.sources import Row, source_files
+from tfformer.data.sources import Row, source_files, without_tag
 from tfformer.data.text_cache import cached_text, text_fingerprint
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.run_directory import MODEL_KINDS, Tokenizers
@@ -61,16 +61,16 @@ def _read_corpora(config: Config, role: str) -> list[Iterator[Row]]:
     Altered copies follow the rows of the training text.
     """
     data_source, folder, languages, split = _source(config, role)
-    read = MODEL_KINDS[config.model.architecture].read
-    corpora = [
-        read(corpus.text, folder=folder, languages=languages, split=split)
-        for corpus in corpora_of(data_source)
-    ]
+    kind = MODEL_KINDS[config.model.architecture]
+    read = functools.partial(kind.read, folder=folder, languages=languages, split=split)
+    if tags := config.data.tags:  # a translation model's
+        read = functools.partial(read, tags=tags)
+    corpora = [read([corpus]) for corpus in corpora_of(data_source)]
     if role == "valid":
         return corpora
-    settings = config.data.augment
+    settings, seed = config.data.augment, config.training.seed
     placeholders = config.tokenizer.placeholders
-    return [augmented(rows, settings, config.training.seed, placeholders) for rows in corpora]
+    return [augmented(rows, settings, seed, placeholders, tags) for rows in corpora]
 
 
 def _source(config: Config, role: str) -> tuple[Any, str, tuple[str, ...] | None, str]:
@@ -99,16 +99,20 @@ def train_tokenizers(config: Config, source_tokenizer: Tokenizer | None = None) 
             settings.model_type,
             normalization=normalization,
             character_coverage=settings.character_coverage,
-            symbols=settings.symbols,
+            symbols=[*settings.symbols, *config.data.tags],
             byte_fallback=settings.byte_fallback,
             case_variants=settings.case_variants,
         )
 
+    def rows() -> Iterator[Row]:
+        for first, *others in _read(config, "train"):
+            yield without_tag(first, config.data.tags), *others
+
     def column(number: int) -> Iterator[str]:
-        return (row[number] for row in _read(config, "train"))
+        return (row[number] for row in rows())
 
     if settings.shared:
-        sentences = itertools.chain.from_iterable(_read(config, "train"))
+        sentences = itertools.chain.from_iterable(rows())
         shared = trained(sentences, settings.normalization)
         return Tokenizers(shared, shared)
     target_normalization = settings.target_normalization or settings.normalization
@@ -121,6 +125,8 @@ def train_tokenizers(config: Config, source_tokenizer: Tokenizer | None = None) 
 def _batches(config: Config, role: str, tokenizers: Tokenizers, report: Report) -> Batches:
     """Encode the text of a role, "train" or "valid", and group it into batches."""
     text = encoded_text(config, role, tokenizers)
+    if role == "train":
+        _check_tags(config.data.tags, text, tokenizers.source)
     shares = _shares(config, text) if role == "train" else None
     settings = config.training
     cuts = role == "train" and settings.simcut.alpha > 0
@@ -137,6 +143,22 @@ def _batches(config: Config, role: str, tokenizers: Tokenizers, report: Report) 
     if shares is not None:
         report(f"{role}: shares of an epoch {', '.join(f'{share:.1%}' for share in shares)}")
     return batches
+
+
+def _check_tags(tags: Sequence[str], text: EncodedText, tokenizer: Tokenizer) -> None:
+    """Raise ValueError for a tag that no row has, or that the vocabulary would divide."""
+    for tag in tags:
+        if tag not in tokenizer.symbols:
+            raise ValueError(
+                f"the vocabulary lacks the tag {tag}; train a new one, without --init-from, or "
+                "remove the tag from data.tags"
+            )
+        *before, number = tokenizer.encode([tag])[0]
+        if not np.any(text.source.ids[text.source.offsets[:-1] + len(before)] == number):
+            raise ValueError(
+                f"data.tags has {tag}, but no row of data.train has this tag; add text with the "
+                "tag, or remove it from data.tags"
+            )
 
 
 def encoded_text(config: Config, role: str, tokenizers: Tokenizers) -> EncodedText:
@@ -161,9 +183,10 @@ def _cached(config: Config, role: str, tokenizers: Sequence[Tokenizer]) -> Encod
     shares = config.data.augment.to_dict()
     altered = (shares, config.training.seed, config.tokenizer.placeholders)
     copies = altered if any(shares.values()) else None
+    tags = config.data.tags and [*config.data.tags, *(c.tag for c in corpora_of(source[0]))]
     return cached_text(
         Path(str(config.data.cache)),
-        lambda: {"text": text_fingerprint(*source), "copies": copies},
+        lambda: {"text": text_fingerprint(*source), "copies": copies, "tags": tags},
         lambda: _read_corpora(config, role),
         tokenizers,
         config.data.max_length,

@@ -130,7 +130,7 @@ def _validation_text(run: Run) -> tuple[list[str], list[str]]:
     data = run.config.data
     languages = (data.languages[0], data.languages[1]) if data.languages else None
     try:
-        pairs = read_pairs(data.valid, folder=data.folder, languages=languages, split="validation")
+        pairs = read_pairs(data.valid, data.folder, languages, "validation", data.tags)
         sources, references = zip(*itertools.islice(pairs, MEASURED), strict=True)
     except OSError as error:
         raise OSError(

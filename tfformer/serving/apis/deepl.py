@@ -10,7 +10,7 @@ from tfformer.engines.engine import BEAM, GREEDY
 from tfformer.serving.apis.fields import Served, ServerState, described, fields_of
 from tfformer.serving.apis.libretranslate import find_direction
 from tfformer.serving.errors import DeeplError, RequestError
-from tfformer.serving.languages import language_name
+from tfformer.serving.languages import Direction, language_name
 from tfformer.serving.queued_translator import in_order
 
 MAX_TEXTS = 50  # per request, DeepL's limit
@@ -25,6 +25,7 @@ UNSUPPORTED = (
     *("glossary_id", "glossary_ids", "style_id", "custom_instructions", "translation_memory_id"),
     *("ignore_tags", "splitting_tags", "non_splitting_tags"),
 )
+FORMALITY = {"more": ("<Sie>", "<formal>"), "less": ("<du>", "<informal>")}  # tags of a model
 VARIANTS = {"en": ("en-US", "en-GB"), "pt": ("pt-PT", "pt-BR")}  # for DeepL's clients
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
@@ -52,8 +53,10 @@ class DeeplRequest(BaseModel):
         description="For text without markup: 0 treats each line as one sentence, nonewlines "
         "treats line ends as spaces.",
     )
-    formality: Literal["default", "prefer_more", "prefer_less"] = Field(
-        "default", description="Ignored: a model's formality is that of its training text."
+    formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] = Field(
+        "default",
+        description="Needs a model with tags for it; without, prefer_more and prefer_less are "
+        "ignored, more and less refused.",
     )
     model_type: Literal["latency_optimized", "quality_optimized", "prefer_quality_optimized"] = (
         Field("quality_optimized", description="latency_optimized selects greedy search.")
@@ -128,6 +131,15 @@ async def _translated(state: ServerState, fields: DeeplRequest, text: str) -> De
         format = "lines" if fields.split_sentences == "0" else "text"
         if fields.split_sentences == "nonewlines":
             words = LINE_END.sub(" ", text)
+    formality = fields.formality.removeprefix("prefer_")
+    if formality != "default":
+        if tag := _formality_tag(direction, formality):
+            direction = direction._replace(tag=tag)
+        elif formality == fields.formality:
+            raise RequestError(
+                f"formality={formality} is not supported: {direction.model.name} has no tag for "
+                f"it; send prefer_{formality}, or leave it out"
+            )
     signature = SIGNATURES[fields.model_type]
     (translation,) = await state.translator.texts(direction, words, format, signature)
     state.characters += len(text)
@@ -137,6 +149,12 @@ async def _translated(state: ServerState, fields: DeeplRequest, text: str) -> De
     if "model_type" in fields.model_fields_set:
         answer.model_type_used = fields.model_type.removeprefix("prefer_")
     return answer
+
+
+def _formality_tag(direction: Direction, formality: str) -> str:
+    """Return the model's tag for "more" or "less" formality; "" if it has none."""
+    tags = direction.model.newest.tags
+    return next((tag for tag in FORMALITY[formality] if tag in tags), "")
 
 
 _TYPE = {
@@ -159,8 +177,11 @@ async def languages(fields: Annotated[Listed, fields_of(Listed)], state: Served)
             Language(language=code.upper(), name=language_name(code))
             for code in state.directions.targets
         ]
+    formal = {each.target for each in state.directions if _formality_tag(each, "less")}
     return [
-        Language(language=code.upper(), name=language_name(code), supports_formality=False)
+        Language(
+            language=code.upper(), name=language_name(code), supports_formality=known in formal
+        )
         for known in state.directions.target_languages
         for code in VARIANTS.get(known, (known,))
     ]

@@ -124,7 +124,7 @@ async def stream(
 
 async def _direction(state: ServerState, fields: Model, text: str) -> Direction:
     if fields.model:
-        return Directions.of(state.models.model(fields.model))
+        return Directions.of(state.models.model(fields.model), fields.source, fields.target)
     if not fields.target:
         raise RequestError("the field target is missing")
     return (await find_direction(state, fields.source, fields.target, text))[0]
@@ -160,7 +160,7 @@ async def continue_prefix(
     The most probable comes first; it is the greedy translation with this prefix.
     """
     direction = await _direction(state, fields, fields.q)
-    found = await state.translator.continuations(direction.model, fields.q, fields.prefix)
+    found = await state.translator.continuations(direction, fields.q, fields.prefix)
     return [
         Continuation(translation=text, probability=probability)
         for text, probability in found[: fields.count]
@@ -178,5 +178,5 @@ async def align(fields: Annotated[Align, fields_of(Align)], state: Served) -> Li
     The list is empty for a CTranslate2 export, and for a sentence longer than the model's limit.
     """
     direction = await _direction(state, fields, fields.q)
-    links = await state.translator.links(direction.model, fields.q, fields.translation)
+    links = await state.translator.links(direction, fields.q, fields.translation)
     return Links(links=[list(link) for link in links])
