@@ -123,11 +123,70 @@ def test_deepls_client_hears_what_is_no_xml(server, text, message):
     assert caught.value.http_status_code == 400
 
 
+def test_deepls_client_has_glossaries(server):
+    client = deepl.DeepLClient("any", server_url=server.rest)
+    entries = {"dog": "Hund", "guide dog": "Führhund"}
+    made = client.create_glossary("Animals", "EN", "DE", entries)
+    assert (made.name, made.source_lang, made.target_lang) == ("Animals", "EN", "DE")
+    assert (made.ready, made.entry_count) == (True, 2)
+    csv = 'cat,"Kater, alt",EN,DE\n'
+    second = client.create_glossary_from_csv("Cats", "EN", "DE", csv)
+    listed = {glossary.glossary_id: glossary.name for glossary in client.list_glossaries()}
+    assert listed == {made.glossary_id: "Animals", second.glossary_id: "Cats"}
+    assert client.get_glossary(made.glossary_id).creation_time == made.creation_time
+    assert client.get_glossary_entries(made) == entries
+    assert client.get_glossary_entries(second) == {"cat": "Kater, alt"}
+    languages = client.get_glossary_languages()
+    assert [(pair.source_lang, pair.target_lang) for pair in languages] == [("en", "de")]
+    options = {"source_lang": "EN", "target_lang": "DE", "glossary": made}
+    texts = ["A guide dog. Two dogs.", "A Dog."]
+    said = [answer.text for answer in client.translate_text(texts, **options)]
+    assert said == ["A Führhund. TWO DOGS.", "A Hund."]
+    assert client.translate_text("<b>A dog</b>.", tag_handling="html", **options).text == (
+        "<b>A Hund</b>."
+    )
+    client.delete_glossary(second)
+    client.delete_glossary(made)
+    assert client.list_glossaries() == []
+    for call in (client.delete_glossary, client.get_glossary, client.get_glossary_entries):
+        with pytest.raises(deepl.GlossaryNotFoundException, match="there is no glossary"):
+            call(made.glossary_id)
+    with pytest.raises(deepl.DeepLException, match="there is no glossary") as caught:
+        client.translate_text("A dog.", **options)
+    assert caught.value.http_status_code == 404
+
+
+def test_a_glossary_with_a_mistake_is_refused(server):
+    fields = {"name": "x", "source_lang": "EN", "target_lang": "DE"}
+
+    def refused(entries: str, **other: str) -> str:
+        status, answer = ask(
+            server, "POST", "/v2/glossaries", fields | {"entries": entries} | other
+        )
+        assert status == 400
+        return answer["message"]
+
+    assert "line 2: 'a' = 'c' contradicts line 1, 'a' = 'b'" in refused("a\tb\na\tc")
+    assert "line 2: a term and its translation must not be empty" in refused("a\tb\n\nc\td")
+    assert "line 1: a term and its translation" in refused("a", entries_format="csv")
+    assert "translation to FR is" in refused("a\tb", source_lang="", target_lang="FR")
+
+
+def test_libretranslates_fields_have_a_glossary_too(server):
+    fields = {"q": "The Dog sleeps.", "source": "en", "target": "de"}
+    for glossary in ({"dog": "Hund"}, "dog\tHund\n"):
+        status, answer = ask(server, "POST", "/translate", fields | {"glossary": glossary})
+        assert (status, answer["translatedText"]) == (200, "THE Hund SLEEPS.")
+    form = [*fields.items(), ("glossary", "dog\tHund")]
+    assert ask(server, "POST", "/translate", form)[1]["translatedText"] == "THE Hund SLEEPS."
+    status, answer = ask(server, "POST", "/translate", fields | {"glossary": {"dog": " "}})
+    assert (status, "line 1: a term and its translation" in answer["error"]) == (400, True)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"formality": "more"}, "formality=more is not supported: .* has no tag for it; send pref"),
-        ({"glossary": "an-id", "source_lang": "EN"}, "glossary_id is not supported"),
         ({"ignore_tags": ["x"]}, "ignore_tags is not supported"),
         ({"target_lang": "FR"}, "translation to FR is not supported; this server translates: en"),
         ({"target_lang": "FR", "source_lang": "EN"}, "EN to FR is not supported"),
@@ -169,7 +228,7 @@ def test_what_is_not_supported_may_be_empty(server):
     assert (status, answer["translations"][0]["text"]) == (200, "A DOG.")
     form = [("text", "A dog."), ("target_lang", "DE"), ("ignore_tags", ""), ("glossary_id", "")]
     assert ask(server, "POST", "/v2/translate", form)[0] == 200
-    for given in ({"ignore_tags": [""]}, {"glossary_id": "an-id"}, {"ignore_tags": "x"}):
+    for given in ({"ignore_tags": [""]}, {"style_id": "an-id"}, {"ignore_tags": "x"}):
         assert ask(server, "POST", "/v2/translate", body | given)[0] == 400
 
 

@@ -13,6 +13,7 @@ from support.alignments import last_word_first
 from support.served_texts import backwards, client_of, events, in_thread, posted, with_client
 
 from tfformer.serving import queued_translator
+from tfformer.serving.apis import glossaries
 from tfformer.serving.application import application
 from tfformer.serving.errors import RequestError
 from tfformer.serving.languages import Directions, directions_of
@@ -349,6 +350,25 @@ def test_the_cache_has_a_bound_and_forgets_the_oldest():
     assert cache.find(version, "beam", "large") is None
 
 
+def test_glossaries_have_a_limit_of_memory(monkeypatch):
+    monkeypatch.setattr(glossaries, "MAX_BYTES", 2 * glossaries.BYTES_OF_TERM + 10)
+
+    async def scenario(client):
+        answers = []
+        fields = {"name": "x", "source_lang": "en", "target_lang": "de"}
+        for entries in ("a\tb", "c\td", "e\tf"):
+            async with client.post(
+                "/v2/glossaries", json=fields | {"entries": entries}
+            ) as response:
+                answers.append((response.status, await response.json()))
+        return answers
+
+    *made, refused = with_client(scenario, backwards("en-de", []))
+    assert [status for status, _ in made] == [201, 201]
+    assert refused[0] == 400
+    assert "delete another glossary, or send fewer entries" in refused[1]["message"]
+
+
 def test_keys_are_asked_for_where_there_are_some(tmp_path):
     async def scenario(client):
         async def status(path: str, body: dict, **headers) -> int:
@@ -364,6 +384,7 @@ def test_keys_are_asked_for_where_there_are_some(tmp_path):
             await status("/v2/translate", deepl, Authorization="DeepL-Auth-Key guess"),
             await status("/v2/translate", deepl, Authorization="DeepL-Auth-Key"),
             await status("/v2/translate", deepl, Authorization="Basic second"),
+            await status("/v2/glossaries", {"name": "x", "entries": "a\tb"}),
             await status("/v1/models/en-de:predict", {"instances": ["A."]}),
         ]
         allowed = [
@@ -379,7 +400,7 @@ def test_keys_are_asked_for_where_there_are_some(tmp_path):
     (tmp_path / "keys").write_text("first\nsecond\n")
     model = backwards("en-de", [])
     statuses = with_client(scenario, model, keys=read_keys(tmp_path / "keys"))
-    assert statuses == ([403] * 7, [200] * 5, True)
+    assert statuses == ([403] * 8, [200] * 5, True)
     (tmp_path / "none").write_text("\n")
     with pytest.raises(ValueError, match="contains no key; write one key per line"):
         read_keys(tmp_path / "none")
@@ -475,6 +496,8 @@ def test_the_description_names_the_routes_models_and_languages_of_its_server():
     assert described["paths"].keys() == {
         *("/translate", "/translate/stream", "/continue", "/align", "/detect", "/languages"),
         *("/frontend/settings", "/v2/translate", "/v2/languages", "/v2/usage"),
+        *("/v2/glossaries", "/v2/glossaries/{glossary_id}", "/v2/glossary-language-pairs"),
+        "/v2/glossaries/{glossary_id}/entries",
         *("/v1/models/{name}", "/v1/models/{name}/metadata", "/v1/models/{name}:predict"),
         *("/health", "/healthz", "/readyz"),
     }

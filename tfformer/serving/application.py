@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tfformer import __version__
 from tfformer.serving import pages
-from tfformer.serving.apis import deepl, libretranslate, stream, tf_serving
+from tfformer.serving.apis import deepl, glossaries, libretranslate, stream, tf_serving
 from tfformer.serving.apis.fields import MAX_BYTES, ServerState
 from tfformer.serving.errors import MISTAKE, RequestError, add_error_answers, error_answer
 from tfformer.serving.security import HEADERS, HostGuard
@@ -60,7 +60,7 @@ def application(
         lifespan=_lifespan,
     )
     app.state.serving = state
-    for api in (libretranslate, deepl, stream, tf_serving, pages):
+    for api in (libretranslate, deepl, glossaries, stream, tf_serving, pages):
         app.include_router(api.router)
     for path, question in HEALTH.items():
         app.get(path, summary=f"Tell whether the server {question}", tags=["Monitoring"])(_health)

@@ -16,7 +16,7 @@ from tfformer.engines.engine import BEAM, GREEDY, NO_TRANSLATION, PREFIX, Arrays
 from tfformer.serving.errors import RequestError
 from tfformer.serving.languages import Direction
 from tfformer.serving.request_queue import RequestQueue
-from tfformer.text import FORMATS, Links, Segment, TextTranslator, XmlError, segments
+from tfformer.text import FORMATS, Glossary, Links, Segment, TextTranslator, XmlError, segments
 
 CACHE_BYTES = 64 * 2**20
 PORTION = 32  # maximum sentences of one text in the queue at a time
@@ -77,6 +77,7 @@ class QueuedTranslator:
         format: str = "text",
         signature: str = BEAM,
         ranks: int = 1,
+        glossary: Glossary | None = None,
     ) -> list[str]:
         """Return the translation of a text, followed by its alternatives.
 
@@ -88,10 +89,19 @@ class QueuedTranslator:
             RequestError: The format is unknown, the text is not well-formed XML, the model has no
                 text signature or refuses the sentences, or the queue is full.
         """
-        return [await self._text(direction, text, format, signature, rank) for rank in range(ranks)]
+        return [
+            await self._text(direction, text, format, signature, rank, glossary)
+            for rank in range(ranks)
+        ]
 
     async def _text(
-        self, direction: Direction, text: str, format: str, signature: str, rank: int
+        self,
+        direction: Direction,
+        text: str,
+        format: str,
+        signature: str,
+        rank: int,
+        glossary: Glossary | None,
     ) -> str:
         if format not in FORMATS:
             raise RequestError(f"the format {format} is not supported")
@@ -125,6 +135,7 @@ class QueuedTranslator:
             placeholders=version.placeholders,
             target_language=direction.target,
             tags=version.tags,
+            glossary=glossary,
         )
         try:
             return await loop.run_in_executor(

@@ -7,7 +7,8 @@ from fastapi import APIRouter
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from tfformer.engines.engine import BEAM, GREEDY
-from tfformer.serving.apis.fields import Served, ServerState, described, fields_of
+from tfformer.serving.apis.fields import Key, Served, ServerState, described, fields_of
+from tfformer.serving.apis.glossaries import stored_glossary
 from tfformer.serving.apis.libretranslate import find_direction
 from tfformer.serving.errors import DeeplError, RequestError
 from tfformer.serving.languages import Direction, language_name
@@ -22,20 +23,20 @@ SIGNATURES = {
 }
 LINE_END = re.compile(r"(?<=\S)[ \t]*\r?\n[ \t]*(?=\S)")  # between two lines of a paragraph
 UNSUPPORTED = (
-    *("glossary_id", "glossary_ids", "style_id", "custom_instructions", "translation_memory_id"),
+    *("glossary_ids", "style_id", "custom_instructions", "translation_memory_id"),
     *("ignore_tags", "splitting_tags", "non_splitting_tags"),
 )
 FORMALITY = {"more": ("<Sie>", "<formal>"), "less": ("<du>", "<informal>")}  # tags of a model
 VARIANTS = {"en": ("en-US", "en-GB"), "pt": ("pt-PT", "pt-BR")}  # for DeepL's clients
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": DeeplError} for status in (400, 403, 413, 415, 503)
+    status: {"model": DeeplError} for status in (400, 403, 404, 413, 415, 503)
 }
 
 router = APIRouter(prefix="/v2", tags=["DeepL"], responses=REFUSALS)
 
 
-class DeeplRequest(BaseModel):
+class DeeplRequest(Key):
     """Up to 50 texts to translate."""
 
     model_config = ConfigDict(extra="allow")
@@ -61,8 +62,8 @@ class DeeplRequest(BaseModel):
     model_type: Literal["latency_optimized", "quality_optimized", "prefer_quality_optimized"] = (
         Field("quality_optimized", description="latency_optimized selects greedy search.")
     )
+    glossary_id: str = Field("", description="A glossary of these languages.")
     show_billed_characters: bool = False
-    auth_key: str = Field("", description="A key, if the server requires one.")
 
 
 class DeeplTranslation(BaseModel):
@@ -93,12 +94,6 @@ class Usage(BaseModel):
 
     character_count: int
     character_limit: int = NO_LIMIT
-
-
-class Key(BaseModel):
-    """The field that every request has."""
-
-    auth_key: str = Field("", description="A key, if the server requires one.")
 
 
 class Listed(Key):
@@ -141,7 +136,10 @@ async def _translated(state: ServerState, fields: DeeplRequest, text: str) -> De
                 f"it; send prefer_{formality}, or leave it out"
             )
     signature = SIGNATURES[fields.model_type]
-    (translation,) = await state.translator.texts(direction, words, format, signature)
+    glossary = stored_glossary(state, fields.glossary_id, direction)
+    (translation,) = await state.translator.texts(
+        direction, words, format, signature, glossary=glossary
+    )
     state.characters += len(text)
     answer = DeeplTranslation(detected_source_language=direction.source.upper(), text=translation)
     if fields.show_billed_characters:

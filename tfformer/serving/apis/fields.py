@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl
 
 from fastapi import Depends, Request
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import from_json
 from starlette.exceptions import HTTPException
 
@@ -19,6 +19,7 @@ from tfformer.serving.queued_translator import QueuedTranslator
 from tfformer.serving.request_queue import RequestQueue
 from tfformer.serving.security import ApiKeys
 from tfformer.serving.served_models import ServedModels
+from tfformer.text import Glossary
 
 MAX_BYTES = 2 * 2**20  # in the body of a request
 MAX_FIELDS = 1_000  # fields in a form
@@ -27,6 +28,12 @@ FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
 
 Fields = TypeVar("Fields", bound=BaseModel)
+
+
+class Key(BaseModel):
+    """The field that every request to DeepL's API has."""
+
+    auth_key: str = Field("", description="A key, if the server requires one.")
 
 
 class ServerState:
@@ -38,6 +45,7 @@ class ServerState:
         self.keys = ApiKeys(keys)
         self.directions = Directions(models)
         self.translator = QueuedTranslator(self.queue)
+        self.glossaries: dict[str, tuple[Any, Glossary]] = {}  # id -> DeepL's description, terms
         self.characters = 0
 
 

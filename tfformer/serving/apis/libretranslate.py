@@ -7,9 +7,11 @@ from pydantic import BaseModel, Field
 
 from tfformer.serving.apis.fields import MAX_BYTES, Served, ServerState, fields_of
 from tfformer.serving.apis.fields import described as described_body
+from tfformer.serving.apis.glossaries import glossary_of
 from tfformer.serving.errors import Error, RequestError
 from tfformer.serving.languages import AUTO, Detected, Direction, language_name
 from tfformer.serving.queued_translator import in_order
+from tfformer.text import Glossary
 
 MAX_ALTERNATIVES = 10
 MAX_TEXTS = 1_000  # in one request
@@ -39,6 +41,13 @@ class Translate(Languages):
     format: Literal["text", "html"] = Field("text", description="The format of the text.")
     alternatives: int = Field(
         0, ge=0, le=9_999, description=f"Further translations, at most {MAX_ALTERNATIVES}."
+    )
+    glossary: dict[str, str] | str = Field(
+        "",
+        description="Translations of terms: an object, or lines with a term, a tab and its "
+        "translation. LibreTranslate has no such field.",
+        examples=[{"animal": "Vieh"}],
+        json_schema_extra={"x-extension-of": "tfformer"},
     )
 
 
@@ -83,11 +92,12 @@ async def translate(
     fields: Annotated[Translate, fields_of(Translate)], state: Served
 ) -> dict[str, Any]:
     """Return the translation; if `q` is a list, each value is a list."""
+    glossary = await glossary_of(fields.glossary) if fields.glossary else None
     if isinstance(fields.q, str):
-        return await _translated(state, fields, fields.q)
+        return await _translated(state, fields, fields.q, glossary)
     if len(fields.q) > MAX_TEXTS:
         raise RequestError(f"q must be up to {MAX_TEXTS} texts; it is {len(fields.q)}")
-    answers = await in_order(lambda text: _translated(state, fields, text), fields.q)
+    answers = await in_order(lambda text: _translated(state, fields, text, glossary), fields.q)
     names = answers[0] if answers else ["translatedText"]
     lists: dict[str, Any] = {}
     for name in names:
@@ -95,10 +105,13 @@ async def translate(
     return lists
 
 
-async def _translated(state: ServerState, fields: Translate, text: str) -> dict[str, Any]:
+async def _translated(
+    state: ServerState, fields: Translate, text: str, glossary: Glossary | None
+) -> dict[str, Any]:
     direction, detected = await find_direction(state, fields.source, fields.target, text)
+    ranks = 1 + min(fields.alternatives, MAX_ALTERNATIVES)
     best, *alternatives = await state.translator.texts(
-        direction, text, fields.format, ranks=1 + min(fields.alternatives, MAX_ALTERNATIVES)
+        direction, text, fields.format, ranks=ranks, glossary=glossary
     )
     answer: dict[str, Any] = {"translatedText": best}
     if fields.alternatives:
