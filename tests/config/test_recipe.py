@@ -254,6 +254,10 @@ def test_a_wrong_value_is_told_with_its_rule(section, values, message):
             "data.tags=['<de>'] needs a source; with model.architecture=decoder leave it out",
         ),
         (
+            {"model": LANGUAGE_MODEL, "training": {"guided_alignment": 0.05}},
+            "training.guided_alignment=0.05 needs a source; with model.architecture=decoder leave",
+        ),
+        (
             {"model": LANGUAGE_MODEL | {"tie_embeddings": "none"}, "tokenizer": TWO_VOCABULARIES},
             "tokenizer.shared=False needs two languages; with model.architecture=decoder there is",
         ),

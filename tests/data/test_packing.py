@@ -15,6 +15,7 @@ import tfformer
 from tfformer.config import Config
 from tfformer.data import encoding
 from tfformer.data.batches import Batches, training_dataset
+from tfformer.data.encoding import IdRows
 from tfformer.data.packing import count_bins, pack
 from tfformer.special_ids import PAD_ID, START_ID
 from tfformer.training.resume_or_initialise import Start
@@ -99,6 +100,24 @@ def test_an_epoch_holds_every_pair_once_in_one_shape(texts):
         orders.append(rows)
         assert {labels.shape for _, labels, _ in epoch_batches} == {(10, 40)}
     assert orders[0] != orders[1] != orders[2]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_links_lead_to_the_same_tokens_in_every_batch(texts, packed):
+    pairs = encode_pairs(texts, max_length=40)
+    dice = np.random.default_rng(3)
+    bounds = np.repeat(pairs.source.lengths, pairs.target.lengths)
+    links = IdRows(dice.integers(0, bounds + 1).astype(np.int32), pairs.target.offsets)
+    expected = []
+    for source, target, row in zip(pairs.source, pairs.target, links, strict=True):
+        expected += [(t, source[n - 1] if n else 0) for t, n in zip(target, row, strict=True)]
+    found = []
+    for inputs, labels, weights in epoch_of(Batches(pairs, 400, packed=packed, links=links)):
+        sources = np.take_along_axis(inputs["source"], np.maximum(inputs["links"] - 1, 0), axis=1)
+        linked = np.where(inputs["links"] > 0, sources, 0)
+        found += zip(labels[weights > 0].tolist(), linked[weights > 0].tolist(), strict=True)
+        assert not inputs["links"][weights == 0].any()
+    assert sorted(found) == sorted(expected)
 
 
 def test_the_padding_is_counted_and_small(texts):

@@ -5,10 +5,11 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from tfformer.data import translation_table
+from tfformer.data import translation_table, word_links
 from tfformer.data.encoding import EncodedText, IdRows
 from tfformer.data.tokenizers import Tokenizer, Tokenizers
 from tfformer.data.translation_table import coverage, learn_table, translation_probabilities
+from tfformer.data.word_links import learn_links
 from tfformer.special_ids import END_ID
 
 
@@ -41,6 +42,50 @@ def test_the_probabilities_are_those_of_ibm_model_1(monkeypatch):
     learned = translation_probabilities(IdRows.of(sources), IdRows.of(targets), target_size=15)
     table = {(s, t): p for s, t, p in zip(*(x.tolist() for x in learned), strict=True)}
     assert table == pytest.approx(dict(expected))
+
+
+def best_of_both(source, target, forward, backward):
+    """The links of a pair of sentences, from the formula, one pair of tokens at a time."""
+    count = {
+        (i, j): np.exp(-2 * abs(i / len(source) - j / len(target)))
+        for i in range(len(source))
+        for j in range(len(target))
+    }
+    weights = {}
+    for i, j in count:
+        s, t = source[i], target[j]
+        of_target = sum(forward[other, t] * count[n, j] for n, other in enumerate(source))
+        of_source = sum(backward[other, s] * count[i, n] for n, other in enumerate(target))
+        f, b = forward[s, t] * count[i, j] / of_target, backward[t, s] * count[i, j] / of_source
+        weights[i, j] = f * b
+    return [
+        next(
+            (
+                i + 1
+                for i in range(len(source) - 1)
+                if weights[i, j] == max(weights[i, n] for n in range(len(target)))
+                and weights[i, j] == max(weights[n, j] for n in range(len(source)))
+            ),
+            0,
+        )
+        for j in range(len(target) - 1)
+    ] + [0]
+
+
+def test_tokens_are_linked_if_each_is_the_best_of_the_other(monkeypatch):
+    monkeypatch.setattr(translation_table, "CHUNK", 7)
+    monkeypatch.setattr(word_links, "CHUNK", 6)
+    random = np.random.default_rng(2)
+    sources, targets = random_rows(random, 40, 30), random_rows(random, 40, 25)
+    pairs = list(zip(sources, targets, strict=True))
+    forward = expectation_maximisation(pairs, rounds=5)
+    backward = expectation_maximisation([(t, s) for s, t in pairs], rounds=5)
+    text = EncodedText((IdRows.of(sources), IdRows.of(targets)), 99, 0, 0)
+    links = learn_links(text, 30, 25)
+    assert [links[row].tolist() for row in range(40)] == [
+        best_of_both(source, target, forward, backward) for source, target in pairs
+    ]
+    assert 0.2 < np.mean(links.ids > 0) < 0.9
 
 
 def encoded(pairs, tokenizer):

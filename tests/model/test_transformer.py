@@ -10,6 +10,7 @@ from support.nightly import sampled
 from support.numpy_layers import randomized, smoothed_cross_entropy
 
 import tfformer
+from tfformer.explain.attention_maps import attention_weights
 from tfformer.inference.beam_search import beam_search
 from tfformer.inference.search import is_used
 from tfformer.model.masks import look_ahead_mask
@@ -162,6 +163,53 @@ def test_without_cuts_and_dropout_both_passes_agree(dropout):
     first, second = small(dropout=dropout)(INPUTS | kept, training=True)
     nats = divergence(first, second).numpy()[TARGET != 0]
     assert (np.abs(nats) < 1e-6).all() if dropout == 0 else (nats > 1e-3).all()
+
+
+# Guided alignment
+
+LINKS = np.array([[2, 1, 0, 3, 1, 0], [1, 2, 0, 0, 0, 0], [0, 1, 0, 4, 0, 0]], np.int32)
+
+
+def guided_loss(model):
+    """The mean over target tokens of -log of the first head's weight, by NumPy."""
+    *_, weights = attention_weights(model, tf.constant(SOURCE), tf.constant(TARGET))
+    head = np.array(weights, np.float64)[:, -2:][:, 0, 0]  # (B, T, S), the penultimate layer
+    rows, positions = np.nonzero(LINKS)
+    nats = -np.log(head[rows, positions, LINKS[rows, positions] - 1])
+    return 0.7 * nats.sum() / np.count_nonzero(TARGET)
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"decoder_kind": "ssru"}, {"num_layers": 3, "norm": "pre"}]
+)
+def test_the_loss_of_guided_alignment_is_that_of_numpy(changes):
+    model = small(**changes)
+    model.guided_alignment = 0.7
+    logits = model(INPUTS | {"links": LINKS}, training=True)
+    [loss] = model.losses
+    assert float(loss) == pytest.approx(guided_loss(model), rel=1e-4)
+    np.testing.assert_allclose(logits, model(INPUTS), atol=1e-5)
+    assert model.losses == []
+
+
+def test_the_gradient_of_guided_alignment_is_the_slope():
+    model = small()
+    model.guided_alignment = 0.7
+    for layer in (model.decoder.layers[0].cross_attention, model.encoder.layers[0].feed_forward):
+        matrix = layer.weights[0]
+        with tf.GradientTape() as tape:
+            model(INPUTS | {"links": LINKS}, training=True)
+            loss = tf.add_n(model.losses)
+        gradient = tape.gradient(loss, matrix.value)
+        step = np.zeros(matrix.shape, np.float32)
+        step[1, 2] = 1e-2
+        before = np.array(matrix)
+        slopes = []
+        for sign in (1, -1):
+            matrix.assign(before + sign * step)
+            slopes.append(guided_loss(model))
+        matrix.assign(before)
+        assert (slopes[0] - slopes[1]) / 2e-2 == pytest.approx(float(gradient[1, 2]), rel=0.05)
 
 
 # What may influence what

@@ -17,6 +17,7 @@ from support.numpy_layers import log_softmax, smoothed_cross_entropy
 
 from tfformer.config import AugmentConfig, Config
 from tfformer.data import text_cache
+from tfformer.explain.attention_maps import attention, attention_weights
 from tfformer.inference import evaluation, text_model
 from tfformer.inference.generator import Generator
 from tfformer.inference.translator import Translator
@@ -391,6 +392,46 @@ def test_simcut_has_the_same_losses_with_xla_in_shards_and_in_half_precision(
     """With XLA, rows are packed, so other tokens are cut."""
     train(with_simcut(corpus, **settings), tmp_path / "run", report=silent)
     np.testing.assert_allclose(losses(tmp_path / "run"), losses(simcut), rtol=rtol)
+
+
+def guided(corpus: Path, **training_values) -> Config:
+    values = {"guided_alignment": 0.5, "schedule": "inverse_sqrt"}
+    return one_batch_an_epoch(corpus, **values | training_values)
+
+
+def test_the_first_loss_of_guided_alignment_is_that_of_numpy(corpus, tmp_path):
+    config = guided(corpus)
+    model = model_before_the_first_step(config, tmp_path / "run")
+    batch = TrainingData.read(config, Start(), silent).train.batch(0)
+    inputs, labels, weights = batch
+    ids = [tf.constant(inputs[side]) for side in ("source", "target")]
+    *_, weights_of_heads = attention_weights(model, *ids)
+    head = np.array(weights_of_heads, np.float64)[:, -2:][:, 0, 0]  # (B, T, S)
+    rows, positions = np.nonzero(inputs["links"])
+    assert len(rows) > 0.3 * weights.sum()
+    nats = smoothed_cross_entropy(np.array(model(ids)), labels, 0.1) * weights
+    links = -np.log(head[rows, positions, inputs["links"][rows, positions] - 1])
+    expected = (nats.sum() + 0.5 * links.sum()) / weights.sum()
+    assert model.train_on_batch(*batch) == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.nightly
+def test_a_run_with_guided_alignment_resumes_to_the_bit_and_knows_its_head(corpus, tmp_path):
+    for epochs in (1, 3):
+        train(guided(corpus, epochs=epochs), tmp_path / "run", resume=epochs > 1, report=silent)
+    train(guided(corpus, epochs=3), tmp_path / "straight", report=silent)
+    assert losses(tmp_path / "run") == losses(tmp_path / "straight")
+    for settings, rtol in (({"shards": 3}, 1e-4), ({"jit_compile": True}, 1e-3)):
+        other = tmp_path / "-".join(settings)
+        train(guided(corpus, epochs=3, **settings), other, report=silent)
+        np.testing.assert_allclose(losses(other), losses(tmp_path / "run"), rtol=rtol)
+    translator = Translator.load(tmp_path / "run")
+    source, target = (
+        (corpus / f"valid.{side}").read_text().splitlines()[0] for side in ("en", "de")
+    )
+    [pair] = translator.aligned([source], [target])
+    cross = attention(translator, source, target).cross
+    np.testing.assert_allclose(pair.attention, cross.weights[-2:][0][0], atol=1e-5)
 
 
 def test_a_run_directory_holds_what_its_contract_says(trained):

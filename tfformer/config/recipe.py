@@ -289,6 +289,8 @@ class TrainingConfig(Section):
     warmup_steps: int = Field(4000, ge=1, le=MOST)  # updates while the rate rises; section 5.3
     label_smoothing: float = Field(0.1, ge=0, lt=1)  # section 5.4
     simcut: SimCutConfig = SimCutConfig()  # {alpha: 3.0} as published; no SimCut by default
+    # Weight of the loss that trains a head to align words (Garg et al. 2019: 0.05); 0: none.
+    guided_alignment: float = Field(0.0, ge=0, le=1000)
     clip_norm: float | None = Field(None, gt=0, le=MOST)  # maximum norm of the gradient
     accumulate_steps: int = Field(1, ge=1, le=MOST)  # batches per update
     # Shards per batch, each on its own thread; one per core is fast. On a GPU, leave it at 1.
@@ -403,6 +405,7 @@ class Config(Section):
             "data.augment.typos": self.data.augment.typos,
             "data.augment.placeholders": self.data.augment.placeholders,
             "training.simcut.alpha": self.training.simcut.alpha,
+            "training.guided_alignment": self.training.guided_alignment,
         }
         for key, value in needs_source.items():
             if value and not self.model.has_encoder:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tfformer.data.encoding import BLOCK, EncodedText, encode_text, in_batches, pad
+from tfformer.data.encoding import BLOCK, EncodedText, IdRows, encode_text, in_batches, pad
 from tfformer.data.mixture import rows_by_shares
-from tfformer.data.packing import count_bins, fill, pack
+from tfformer.data.packing import count_bins, fill, pack, packed_links
 from tfformer.data.sources import SentencePair
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
@@ -225,6 +225,7 @@ class Batches:
             batches then have one shape, for which XLA compiles one program, and rows of any length
             share a batch.
         cutoff: The share of the tokens that SimCut cuts; None without SimCut.
+        links: The links of the target tokens, see `learn_links`; None without guided alignment.
 
     Attributes:
         steps_per_epoch: Batches in an epoch.
@@ -239,8 +240,10 @@ class Batches:
         shares: Sequence[float] | np.ndarray | None = None,
         packed: bool = False,
         cutoff: float | None = None,
+        links: IdRows | None = None,
     ) -> None:
         self.text = text
+        self.links = links
         self.cutoff = cutoff
         self.shares = shares
         self.batch_tokens = batch_tokens
@@ -291,16 +294,20 @@ class Batches:
             beginning with START_ID; weights are 1 at tokens and 0 at padding. For text with one
             side the inputs are the array `target` alone. Packed rows have "source_segments" and
             "target_segments" too: 1, 2, ... at the tokens of each row, 0 at padding. With a cutoff
-            there are "source_kept" and "target_kept", see `_kept`.
+            there are "source_kept" and "target_kept", see `_kept`. With links there are "links" (B,
+            T), the positions of source tokens in the row, from 1 on, and 0 for none.
         """
         epoch, number = divmod(step, self.steps_per_epoch)
         order, plan, bounds = self._epoch(epoch)
         start, stop = plan[number]
         before = ((0, 0), (1, 0))
+        links = []
         if bounds is None:
             *sources, labels = (side.padded(order[start:stop]) for side in self.text.sides)
             previous = np.pad(labels[:, :-1], before, constant_values=START_ID)
             segments = []
+            if self.links:
+                links = [self.links.padded(order[start:stop])]
         else:
             assert self._bins is not None
             bounds = bounds[start : stop + 1]
@@ -310,9 +317,11 @@ class Batches:
             segments = [segments for _, segments in filled]
             is_first = segments[-1] != np.pad(segments[-1][:, :-1], before)
             previous = np.where(is_first, START_ID, np.pad(labels[:, :-1], before))
+            if self.links:
+                links = [packed_links(self.links, self.text.source, rows, sizes, self._bins)]
         is_real = labels != PAD_ID
         ids = [*sources, np.where(is_real, previous, PAD_ID)]
-        arrays = [*ids, *segments, *self._kept(ids, step)]
+        arrays = [*ids, *segments, *self._kept(ids, step), *links]
         inputs = dict(zip(self._input_names(), arrays, strict=True))
         if len(inputs) == 1:
             inputs = inputs["target"]
@@ -325,7 +334,7 @@ class Batches:
             names += [f"{side}_segments" for side in sides]
         if self.cutoff is not None:
             names += [f"{side}_kept" for side in sides]
-        return names
+        return [*names, "links"] if self.links else names
 
     def _kept(self, ids: list[np.ndarray], step: int) -> list[np.ndarray]:
         """With a cutoff, draw 0 with this probability, otherwise 1, for the ids (B, S) and (B, T).

@@ -113,6 +113,22 @@ def fill(
     return filled.reshape(2, *shape)
 
 
+def packed_links(
+    links: IdRows, source: IdRows, rows: np.ndarray, sizes: np.ndarray, shape: tuple[int, int]
+) -> np.ndarray:
+    """Write links into bins as `fill` does, with the positions of the source tokens in their bin.
+
+    The links count from 1, 0 for none, and so does the result, (bins, width) int32.
+    """
+    filled, segments = fill(links, rows, sizes, shape)
+    lengths = source.lengths_of(rows).astype(np.int64)
+    before = np.cumsum(lengths) - lengths  # source tokens in all earlier rows
+    first = np.cumsum(sizes) - sizes  # (bins,) the first row of each bin
+    row = np.minimum(first[:, np.newaxis] + np.maximum(segments, 1) - 1, len(rows) - 1)
+    begins = before[row] - before[first][:, np.newaxis]
+    return np.where(filled > 0, filled + begins, 0).astype(np.int32)
+
+
 def _kinds(lengths: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the distinct lengths (kinds, sides), each row's kind, and each kind's count."""
     rows = np.stack(lengths, axis=1).astype(np.int64)

@@ -27,9 +27,7 @@ def learn_table(text: EncodedText, tokenizers: Tokenizers) -> IdRows:
     `MAX_LINKS`, only every second, third, ... sentence pair is used.
     """
     size = tokenizers.target.vocab_size
-    link_count = int(text.source.lengths @ text.target.lengths)
-    sample = range(0, text.kept, max(-(-link_count // MAX_LINKS), 1))
-    source, target = (IdRows.of([side[row] for row in sample]) for side in text.sides)
+    source, target = sampled_sides(text)
     sources, targets, probabilities = translation_probabilities(source, target, size)
     order = np.lexsort((-probabilities, sources))
     ends = np.cumsum(np.bincount(sources, minlength=tokenizers.source.vocab_size))
@@ -38,6 +36,17 @@ def learn_table(text: EncodedText, tokenizers: Tokenizers) -> IdRows:
     rows[END_ID] = np.argsort(-counts, kind="stable")[:FREQUENT]
     sides = (tokenizers.source, tokenizers.target)
     return with_same_texts(rows, *(side.pieces(range(side.vocab_size)) for side in sides))
+
+
+def sampled_sides(text: EncodedText) -> tuple[IdRows, IdRows]:
+    """Return source and target, or every second, third, ... pair if there are over `MAX_LINKS`."""
+    link_count = int(text.source.lengths @ text.target.lengths)
+    step = max(-(-link_count // MAX_LINKS), 1)
+    if step == 1:
+        return text.source, text.target
+    sample = range(0, text.kept, step)
+    source, target = (IdRows.of([side[row] for row in sample]) for side in text.sides)
+    return source, target
 
 
 def with_same_texts(
@@ -93,14 +102,25 @@ def _chunks(
     """
     for first in range(0, len(source), CHUNK):
         rows = np.arange(first, min(first + CHUNK, len(source)))
-        source_lengths, target_lengths = source.lengths_of(rows), target.lengths_of(rows)
-        counts = np.repeat(source_lengths, target_lengths).astype(np.int64)
-        begins = np.repeat(source.offsets[rows].astype(np.int64), target_lengths)
-        starts = np.cumsum(counts) - counts
-        positions = np.arange(counts.sum()) + np.repeat(begins - starts, counts)
+        positions, starts = token_pairs(source, target, rows)
         target_ids = target.ids[target.offsets[first] : target.offsets[rows[-1] + 1]]
         source_ids = source.take(positions).astype(np.int64)
+        counts = np.diff(starts, append=len(positions))
         yield source_ids * target_size + np.repeat(target_ids, counts), starts
+
+
+def token_pairs(source: IdRows, target: IdRows, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Pair each target token of the rows with all source tokens of its row.
+
+    Returns:
+        The index in `source.ids` of each pair's source token (pairs,), and the index of the first
+        pair of each target token (target tokens,).
+    """
+    source_lengths, target_lengths = source.lengths_of(rows), target.lengths_of(rows)
+    counts = np.repeat(source_lengths, target_lengths).astype(np.int64)
+    begins = np.repeat(source.offsets[rows].astype(np.int64), target_lengths)
+    starts = np.cumsum(counts) - counts
+    return np.arange(counts.sum()) + np.repeat(begins - starts, counts), starts
 
 
 def coverage(table: IdRows, text: EncodedText) -> tuple[float, float]:

@@ -117,9 +117,14 @@ class TextModel(ABC):
             "vocab_size": self.tokenizers.target.vocab_size,
             "shared": self.tokenizers.shared or is_tied,
         }
-        data = {"max_length": self.max_length}
         return Config.from_dict(
-            {"model": model, "tokenizer": tokenizer, "data": data, "decoding": decoding}
+            {
+                "model": model,
+                "tokenizer": tokenizer,
+                "data": {"max_length": self.max_length},
+                "training": {"guided_alignment": self.model.guided_alignment},
+                "decoding": decoding,
+            }
         )
 
     def save(self, folder: str | Path) -> Path:

@@ -363,8 +363,7 @@ class Decoder(_Stack):
             training: Whether to apply dropout.
             use_causal_mask: Whether a position attends to no later one, whatever the masks say.
             segment_positions: The positions (B, T) of packed rows, see `positions_in_segments`.
-            return_weights: Whether to return the weights of the cross-attention of the penultimate
-                layer, or of the only one, which aligns words best (Garg et al. 2019).
+            return_weights: Whether to return the cross-attention of the penultimate or only layer.
 
         Returns:
             Vectors (B, T, D), and with `return_weights` the weights (B, H, T, S).

@@ -30,6 +30,7 @@ class TokenModel(ShardedModel):
     dialect: Dialect
     output_embedding: TokenEmbedding  # the embedding whose transposed matrix projects to logits
     output_bias: keras.Variable | None  # the bias (V,) of the logits; None without one
+    guided_alignment = 0.0  # weight of the loss by which a `Transformer` learns word alignments
 
     def __init__(self, **layer: Any) -> None:
         super().__init__(**layer)

@@ -21,6 +21,7 @@ from tfformer.model.base_layer import (
 )
 from tfformer.model.cache import BeamCache, Cache, with_capacity
 from tfformer.model.embedding import TokenEmbedding
+from tfformer.model.guided_alignment import alignment_loss
 from tfformer.model.marian_layers import ZeroStartEmbedding
 from tfformer.model.masks import padding_mask, positions_in_segments, segment_mask
 from tfformer.model.recurrence import RecurrentDecoder
@@ -252,7 +253,8 @@ class Transformer(TokenModel):
             inputs: {"source": ids (B, S), "target": ids (B, T)}. Packed rows, which contain several
                 sentences, also have "source_segments" (B, S) and "target_segments" (B, T), see
                 `segment_mask`. For SimCut, "source_kept" (B, S) and "target_kept" (B, T) are 0 at
-                the tokens to cut and 1 at all others.
+                the tokens to cut and 1 at all others. For "links" (B, T), `guided_alignment` times
+                the `alignment_loss` of the penultimate layer's first head is added to the losses.
             training: Whether to apply dropout.
 
         Returns:
@@ -270,21 +272,16 @@ class Transformer(TokenModel):
         return tf.reshape(hidden, [2, -1, tf.shape(hidden)[1], self.d_model])
 
     def hidden_and_alignment(self, inputs: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
-        """Compute `hidden` and, for each target position, the weights of the sources it attends to.
+        """Compute `hidden`, and the attention (B, T, S) of target to source positions.
 
-        The weights are the mean of the heads of the penultimate decoder layer, the best layer in
-        Garg et al. 2019, "Jointly Learning to Align and Translate with Transformer Models".
-
-        Args:
-            inputs: {"source": ids (B, S), "target": ids (B, T)}.
-
-        Returns:
-            Vectors (B, T, D) and weights (B, T, S); each row of weights sums to 1.
+        It is that of the penultimate decoder layer, the best one in Garg et al. 2019, "Jointly
+        Learning to Align and Translate with Transformer Models": of its first head, if that was
+        trained to align (`guided_alignment`), otherwise the mean of its heads.
         """
         memory, mask = self.encode(inputs["source"])
         embeddings = self.target_embedding(inputs["target"])  # (B, T, D)
         hidden, weights = self.decoder(embeddings, memory, memory_mask=mask, return_weights=True)
-        return hidden, tf.reduce_mean(weights, axis=1)
+        return hidden, weights[:, 0] if self.guided_alignment else tf.reduce_mean(weights, axis=1)
 
     def _hidden(
         self,
@@ -297,22 +294,24 @@ class Transformer(TokenModel):
         if "source_segments" not in inputs:
             mask = padding_mask(inputs["source"])
             memory = self.encoder(source, mask, training=training)  # (B, S, D)
-            return self.decoder(target, memory, memory_mask=mask, training=training)
-        source_segments, target_segments = inputs["source_segments"], inputs["target_segments"]
-        memory = self.encoder(
-            source,
-            segment_mask(source_segments, source_segments),
-            training=training,
-            segment_positions=positions_in_segments(source_segments),
-        )
-        return self.decoder(
-            target,
-            memory,
-            segment_mask(target_segments, target_segments),
-            segment_mask(target_segments, source_segments),
-            training=training,
-            segment_positions=positions_in_segments(target_segments),
-        )
+            arguments = {"memory_mask": mask, "training": training}
+        else:
+            source_segments, target_segments = inputs["source_segments"], inputs["target_segments"]
+            mask = segment_mask(source_segments, source_segments)
+            positions = positions_in_segments(source_segments)
+            memory = self.encoder(source, mask, training=training, segment_positions=positions)
+            arguments = {
+                "attention_mask": segment_mask(target_segments, target_segments),
+                "memory_mask": segment_mask(target_segments, source_segments),
+                "segment_positions": positions_in_segments(target_segments),
+                "training": training,
+            }
+        if "links" not in inputs:
+            return self.decoder(target, memory, **arguments)
+        hidden, weights = self.decoder(target, memory, **arguments, return_weights=True)
+        nats = alignment_loss(weights[:, 0], inputs["links"], inputs["target"])
+        self.add_loss(self.guided_alignment * nats)
+        return hidden
 
     def encode(
         self, source: tf.Tensor, training: bool | None = None

@@ -293,6 +293,7 @@ class Run:
         """
         shapes = self.check_weights()
         model = new_model(self.config.model, self.tokenizers)
+        model.guided_alignment = self.config.training.guided_alignment
         if shapes != sorted(tuple(weight.shape) for weight in model.weights):
             raise self._bad_weights("its arrays are not the model's")
         try:

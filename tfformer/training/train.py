@@ -159,6 +159,7 @@ def _compiled_model(config: Config, data: TrainingData, workers: Workers) -> Mod
         jit_compile=settings.jit_compile if settings.strategy == "one_device" else False,
     )
     model.compiles_shards = settings.jit_compile is True and not model.jit_compile
+    model.guided_alignment = settings.guided_alignment
     model.devices = workers.devices
     model.shards = settings.shards * len(workers.devices)
     model.workers = workers if workers.count > 1 else None

@@ -13,11 +13,12 @@ import numpy as np
 from tfformer.config import Config, corpora_of
 from tfformer.data.augmentation import augmented
 from tfformer.data.batches import Batches
-from tfformer.data.encoding import EncodedText, encode_corpora
+from tfformer.data.encoding import EncodedText, IdRows, encode_corpora
 from tfformer.data.mixture import shares_by_temperature
 from tfformer.data.sources import Row, source_files, without_tag
 from tfformer.data.text_cache import cached_text, text_fingerprint
 from tfformer.data.tokenizers import Tokenizer
+from tfformer.data.word_links import learn_links
 from tfformer.run_directory import MODEL_KINDS, Tokenizers
 from tfformer.storage.whole_files import check_regular
 from tfformer.training.resume_or_initialise import Start
@@ -138,6 +139,7 @@ def _batches(config: Config, role: str, tokenizers: Tokenizers, report: Report) 
         shares=shares,
         packed=settings.jit_compile is True,
         cutoff=settings.simcut.cutoff if cuts else None,
+        links=_links(config, role, text, tokenizers),
     )
     report(f"{role}: {text.report()}; {batches.report()}")
     if shares is not None:
@@ -159,6 +161,13 @@ def _check_tags(tags: Sequence[str], text: EncodedText, tokenizer: Tokenizer) ->
                 f"data.tags has {tag}, but no row of data.train has this tag; add text with the "
                 "tag, or remove it from data.tags"
             )
+
+
+def _links(config: Config, role: str, text: EncodedText, tokenizers: Tokenizers) -> IdRows | None:
+    """Return the links for guided alignment; None without it, and for validation."""
+    if role != "train" or not config.training.guided_alignment:
+        return None
+    return learn_links(text, tokenizers.source.vocab_size, tokenizers.target.vocab_size)
 
 
 def encoded_text(config: Config, role: str, tokenizers: Tokenizers) -> EncodedText:

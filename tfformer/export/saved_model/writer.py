@@ -29,6 +29,7 @@ def write(folder: Path, exported: TextModel, dtype: str, with_text: bool) -> Non
     config = exported.model.get_config() | {"dtype": dtype}
     model = type(exported.model).from_config(config)
     model.set_weights(exported.model.get_weights())
+    model.guided_alignment = exported.model.guided_alignment
     weights = {id(weight): weight.value for weight in model.weights}
     if dtype != "float32":
         weights |= _in_float32(model, exported.model)
