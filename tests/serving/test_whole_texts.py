@@ -12,6 +12,7 @@ import pytest
 from support.alignments import last_word_first
 from support.served_texts import backwards, client_of, events, in_thread, posted, with_client
 
+from tfformer.engines.engine import PREFIXES
 from tfformer.serving import queued_translator
 from tfformer.serving.apis import glossaries
 from tfformer.serving.application import application
@@ -307,6 +308,51 @@ def test_the_page_marks_the_words_that_belong_together(browser):
         browser.hover(f"#translation {second}")
         browser.until("document.querySelectorAll('.chosen').length", 2)
         assert browser.evaluate("document.querySelectorAll('.word').length") == 0
+
+
+def test_a_word_of_the_page_is_replaced_by_mouse_and_by_keys(browser):
+    """The model continues a prefix with the next word, with it in capitals, and with no word."""
+    model = backwards("mine", [])
+    run = model.newest.run
+
+    def continue_or_run(signature, inputs):
+        if signature != "translate_prefix":
+            return run(signature, inputs)
+        [text], [prefix] = inputs["text"], inputs["prefix"]
+        begun, turned = prefix.decode().split(), text.decode()[::-1].split()
+        rest = turned[len(begun) :]
+        rows = [[*begun, *rest], [*begun, *[word.upper() for word in rest[:1]], *rest[1:]], begun]
+        translations = np.array([[" ".join(row).encode() for row in rows]], object)
+        return {"translations": translations, "probabilities": np.array([[0.6, 0.3, 0.004]])}
+
+    model.newest.run = continue_or_run
+    model.newest.check_prefixes = lambda prefixes: None
+    model.newest.signatures = model.newest.signatures | {"translate_prefix": PREFIXES}
+    translation, focus, items = (
+        "document.querySelector('#translation').textContent",
+        "document.activeElement.textContent",
+        "[...document.querySelectorAll('#alternatives:popover-open button')]"
+        ".map(item => item.innerText.replace('\\n', ' ')).join('|')",
+    )
+    with in_thread(model) as server:
+        browser.open(server.rest + "/")
+        browser.until("document.readyState + document.activeElement.id", "completesource")
+        browser.type("A dog sleeps. Why?")
+        browser.until("document.querySelector('#state').textContent", "2 sentences.")
+        assert browser.evaluate(translation) == ".speels god A ?yhW"
+        browser.click("[data-number='0'] .word:nth-of-type(2)")
+        browser.until(items, "god A 60%|GOD A 30%|(end) < 1%")
+        browser.click("#alternatives button:nth-child(2)")
+        browser.until(translation, ".speels GOD A ?yhW")
+        assert browser.evaluate(focus) == "GOD"
+        browser.press("ArrowRight", 39)
+        browser.press("Enter", 13)
+        browser.until(items, "A 60%|(end) < 1%")  # the same word twice
+        browser.press("ArrowDown", 40)
+        browser.until(focus, "(end) < 1%")
+        browser.press("Escape", 27)
+        browser.until(items, "")
+        assert browser.evaluate(focus) == "A"
 
 
 def letters(number: int) -> str:

@@ -7,7 +7,7 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import HTMLResponse
 
-from tfformer.engines.engine import BEAM
+from tfformer.engines.engine import BEAM, PREFIX
 from tfformer.html_page import fill_page
 from tfformer.serving.apis.fields import Served
 from tfformer.serving.errors import RequestError
@@ -37,6 +37,7 @@ async def page(state: Served) -> HTMLResponse:
                 "languages": languages,
                 "examples": _texts(model.newest.manifest.get("examples")),
                 "hasAlignments": model.newest.can_align,
+                "hasContinuations": PREFIX in model.newest.signatures,
             }
             for model in known
             for languages in [list(each[:2]) for each in directions_of(model)] or [[]]
