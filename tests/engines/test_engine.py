@@ -57,7 +57,12 @@ def test_signatures_over_text_give_what_the_methods_give(dynamic_litert):
 
 
 @pytest.mark.parametrize(
-    "artifact", ["tiny_run", pytest.param("saved_model_export", marks=pytest.mark.slow)]
+    "artifact",
+    [
+        "tiny_run",
+        "dynamic_litert",
+        pytest.param("saved_model_export", marks=pytest.mark.slow),
+    ],
 )
 def test_continuations_are_those_of_a_search_without_a_cache(
     artifact, translator, verbs_share_models, request
@@ -89,12 +94,11 @@ def test_continuations_are_those_of_a_search_without_a_cache(
                 opened.continuations(["The dog."], [prefix])
 
 
-def test_an_artifact_that_cannot_continue_prefixes_is_refused(dynamic_litert):
-    with (
-        open_engine(dynamic_litert) as light,
-        pytest.raises(ValueError, match="cannot continue the beginning of a translation; use its"),
-    ):
-        light.continuations(["The dog."], ["Der"])
+def test_an_artifact_that_cannot_continue_prefixes_is_refused(static_litert):
+    with open_engine(static_litert) as light:
+        message = "cannot continue the beginning of a translation; use its run, or export it again"
+        with pytest.raises(ValueError, match=message):
+            light.continuations(["The dog."], ["Der"])
 
 
 def encoded(texts):

@@ -73,11 +73,16 @@ def test_a_static_file_has_each_search_in_each_width(tiny_run, translator, tmp_p
     version = export_model(tiny_run, tmp_path, "litert", **options)
     names = {
         f"{search}{width}"
-        for search in ("translate", "translate_beam")
+        for search in ("translate", "translate_beam", "translate_prefix")
         for width in ("", "_16", "_32")
     }
     assert set(litert_writer.signatures(version / "model.tflite")) == names
     assert translated(version, 3) == translator.translate(SENTENCES, 3)
+    with open_engine(version) as engine:
+        prefixes = ["Der", "", "Die Katze", "Ein"] * (len(SENTENCES) // 4)
+        expected = translator.continuations(SENTENCES, prefixes)
+        for row, best in zip(engine.continuations(SENTENCES, prefixes), expected, strict=True):
+            assert [text for text, _ in row] == [text for text, _ in best]
 
 
 def test_a_sentence_translates_alone_as_in_a_batch(dynamic, translator):
@@ -149,6 +154,12 @@ def test_signatures(dynamic):
     assert set(signatures["translate"]["outputs"]) == {"ids", "lengths", "score"}
     assert signatures["translate_beam"]["inputs"] == signatures["translate"]["inputs"]
     assert set(signatures["translate_beam"]["outputs"]) == {"ids", "lengths", "scores"}
+    assert signatures["translate_prefix"]["inputs"] == {
+        "ids": ids,
+        "lengths": lengths,
+        "prefix": ids,
+    }
+    assert set(signatures["translate_prefix"]["outputs"]) == {"ids", "lengths", "scores"}
 
 
 def test_widths_double_up_to_the_longest():

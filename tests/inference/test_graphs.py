@@ -137,7 +137,6 @@ def test_continuations_begin_with_the_most_likely_tokens(model, first_token):
         padded([*PREFIXES, []]),
         3,
         9,
-        DecodingConfig(),
         first_token=first_token,
     )
     for number, (source, prefix) in enumerate(zip(SOURCES, prefixes, strict=True)):
@@ -148,7 +147,7 @@ def test_continuations_begin_with_the_most_likely_tokens(model, first_token):
         limit = int(graphs.length_limits(tf.constant(len(source)), 9, model.dialect))
         for rank, token in enumerate(tokens):
             ids = found.ids[number, rank, : found.lengths[number, rank]].numpy().tolist()
-            limit = max(limit, len(prefix) + 2)
+            limit = max(limit, len(prefix) + 1)
             assert ids == greedy_by_hand(model, source, [*prefix, token], limit)
     assert found.lengths[len(SOURCES)].numpy().tolist() == [0, 0, 0]
 
@@ -172,14 +171,14 @@ def test_rules_apply_after_a_prefix_but_not_within_it(rules, beam_size):
     for (ids, score), prefix in zip(ids_and_scores(translated), prefixes, strict=True):
         assert ids[: len(prefix)] == prefix
         assert score > -100
-    continued = graphs.continue_translations(model, sources, padded(prefixes), 10, 9, decoding)
+    continued = graphs.continue_translations(model, sources, padded(prefixes), 10, 9)
     lengths = continued.lengths.numpy()
     for number, prefix in enumerate(prefixes):
         for row, length in zip(
             continued.ids[number].numpy().tolist(), lengths[number], strict=True
         ):
             assert row[: len(prefix)] == prefix
-            assert PAD_ID not in row[:length]
+            assert PAD_ID not in row[: min(len(prefix) + 1, length)]
     if beam_size == 1:  # the first continuation is the translation with this prefix
         assert [ids for ids, _ in ids_and_scores(continued)] == [
             ids for ids, _ in ids_and_scores(translated)

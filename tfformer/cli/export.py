@@ -37,7 +37,7 @@ from tfformer.storage.artifact_folders import MANIFEST, is_run
     "format",
     type=click.Choice(NAMES),
     required=True,
-    help="litert includes beam search only with --beam-size; web never does.",
+    help="litert includes beam search and prefixes only with --beam-size; web never does.",
 )
 @new_folder("Folder of versions; the new one is a subfolder with the next free number.")
 @click.option(

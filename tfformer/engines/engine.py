@@ -169,7 +169,7 @@ class Engine(ABC):
         if PREFIX not in self.signatures:
             raise ValueError(
                 "this artifact cannot continue the beginning of a translation; use its run, or "
-                "export the run again with --format saved_model"
+                "export it again as saved_model, or as litert with --beam-size"
             )
         if self.tokenizers:
             encode_prefixes(self.tokenizers.target, prefixes, self.max_tokens + 1)

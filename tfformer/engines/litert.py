@@ -1,7 +1,7 @@
 """The engine of a LiteRT export.
 
 The file maps ids to ids; the engine encodes and decodes the text. Shape letters: B sentences, S
-source tokens, T target tokens, N beams.
+source tokens, T target tokens, N beams or continuations, P tokens of a prefix.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ai_edge_litert.interpreter import Interpreter
 
 from tfformer.data.encoding import in_batches
 from tfformer.engines.artifact import open_export
-from tfformer.engines.engine import NO_TRANSLATION, Engine
+from tfformer.engines.engine import NO_TRANSLATION, PREFIX, PREFIXES, Engine
 from tfformer.inference import Translation
 from tfformer.runtime.tensorflow import silence
-from tfformer.special_ids import END_ID
+from tfformer.special_ids import END_ID, PAD_ID
 
 FILE = "model.tflite"
 GREEDY_IDS, BEAM_IDS = "translate", "translate_beam"  # the file's signatures over ids
@@ -43,6 +43,8 @@ class LitertEngine(Engine):
         self._file = folder / FILE
         if BEAM_IDS not in manifest["signatures"]:
             self.beam_size = 1
+        if PREFIX in manifest["signatures"]:
+            self.signatures = {**self.signatures, PREFIX: PREFIXES}
         self._count = threads or min(os.cpu_count() or 1, MAX_INTERPRETERS)
         self._threads = ThreadPoolExecutor(self._count, "litert")
         self._free: SimpleQueue[IdSearch] = SimpleQueue()
@@ -65,27 +67,46 @@ class LitertEngine(Engine):
                 f"the file has no search with {beam_size} beams; export the run again with "
                 f"--beam-size {beam_size}"
             )
-        rows = self._encoded(sentences)
+        return self._run(self._encoded(sentences), BEAM_IDS if beam_size > 1 else GREEDY_IDS)
+
+    def _continued(
+        self, sentences: Sequence[str], prefixes: Sequence[str], count: int
+    ) -> list[list[Translation]]:
+        begun = self._tokenizers.target.encode(list(prefixes))
+        return self._run(self._encoded(sentences), PREFIX, begun)
+
+    def _run(
+        self,
+        rows: Sequence[Sequence[int]],
+        signature: str,
+        prefixes: Sequence[Sequence[int]] | None = None,
+    ) -> list[list[Translation]]:
+        """Translate rows of ids in batches of similar length."""
         order = sorted(range(len(rows)), key=lambda number: len(rows[number]))
         size = min(SENTENCES, math.ceil(len(rows) / self._count)) or 1
         batches = list(in_batches(order, size))
-        signature = BEAM_IDS if beam_size > 1 else GREEDY_IDS
-        results = self._threads.map(
-            lambda batch: self._translations([rows[number] for number in batch], signature), batches
-        )
+
+        def translated(batch: list[int]) -> list[list[Translation]]:
+            begun = [prefixes[number] for number in batch] if prefixes else None
+            return self._translations([rows[number] for number in batch], signature, begun)
+
+        results = self._threads.map(translated, batches)
         translations: list[list[Translation]] = [[] for _ in rows]
-        for batch, translated in zip(batches, results, strict=True):
-            for number, row in zip(batch, translated, strict=True):
+        for batch, result in zip(batches, results, strict=True):
+            for number, row in zip(batch, result, strict=True):
                 translations[number] = row
         return translations
 
     def _translations(
-        self, rows: Sequence[Sequence[int]], signature: str
+        self,
+        rows: Sequence[Sequence[int]],
+        signature: str,
+        prefixes: Sequence[Sequence[int]] | None,
     ) -> list[list[Translation]]:
         """Translate B rows of ids with the next free interpreter."""
         search = self._free.get()
         try:
-            result = search.run(rows, signature)
+            result = search.run(rows, signature, prefixes)
         finally:
             self._free.put(search)
         length = result.ids.shape[2]
@@ -118,13 +139,24 @@ class IdSearch:
                 "export the run again"
             ) from None
 
-    def run(self, rows: Sequence[Sequence[int]], signature: str) -> TranslatedIds:
+    def run(
+        self,
+        rows: Sequence[Sequence[int]],
+        signature: str,
+        prefixes: Sequence[Sequence[int]] | None = None,
+    ) -> TranslatedIds:
         """Translate the ids of B sentences.
 
-        `GREEDY_IDS` finds one translation per sentence, `BEAM_IDS` finds several.
+        `GREEDY_IDS` finds one translation per sentence, `BEAM_IDS` finds several, and `PREFIX`
+        finds several that begin with the sentence's prefix.
         """
-        batches = [[row] for row in rows] if self._is_static else [rows]
-        results = [self._run(batch, signature) for batch in batches]
+        size = 1 if self._is_static else len(rows)
+        results = [
+            self._run(
+                rows[start : start + size], signature, prefixes and prefixes[start : start + size]
+            )
+            for start in range(0, len(rows), size)
+        ]
         longest = max(result.ids.shape[2] for result in results)  # a static file's lengths differ
         ids = []
         for result in results:
@@ -134,14 +166,20 @@ class IdSearch:
         scores = np.concatenate([result.scores for result in results])
         return TranslatedIds(np.concatenate(ids), scores)
 
-    def _run(self, rows: Sequence[Sequence[int]], signature: str) -> TranslatedIds:
+    def _run(
+        self,
+        rows: Sequence[Sequence[int]],
+        signature: str,
+        prefixes: Sequence[Sequence[int]] | None,
+    ) -> TranslatedIds:
         lengths = np.array(list(map(len, rows)), np.int32)  # (B,)
         width, name = self._width_and_name(max(1, *lengths.tolist()), signature)
-        ids = np.full((len(rows), width), END_ID, np.int32)  # (B, S)
-        for row, values in zip(ids, rows, strict=True):
-            row[: len(values)] = values
-        outputs = self._interpreter.get_signature_runner(name)(ids=ids, lengths=lengths)
-        if signature == BEAM_IDS:
+        inputs = {"ids": _padded(rows, width, END_ID), "lengths": lengths}
+        if prefixes is not None:
+            longest = self._signatures[name]["inputs"]["prefix"]["shape"][1]
+            inputs["prefix"] = _padded(prefixes, longest or max(1, *map(len, prefixes)), PAD_ID)
+        outputs = self._interpreter.get_signature_runner(name)(**inputs)
+        if signature != GREEDY_IDS:
             return TranslatedIds(outputs["ids"], outputs["scores"])
         return TranslatedIds(outputs["ids"][:, np.newaxis], outputs["score"][:, np.newaxis])
 
@@ -160,3 +198,11 @@ class IdSearch:
         }
         width = min(width for width in names if width > most)
         return width, names[width]
+
+
+def _padded(rows: Sequence[Sequence[int]], width: int, fill: int) -> np.ndarray:
+    """Return B rows of ids as an array (B, `width`)."""
+    padded = np.full((len(rows), width), fill, np.int32)
+    for row, values in zip(padded, rows, strict=True):
+        row[: len(values)] = values
+    return padded

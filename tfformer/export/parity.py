@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tfformer.engines.engine import BEAM, GREEDY
-from tfformer.special_ids import END_ID
+from tfformer.engines.engine import BEAM, GREEDY, PREFIX
+from tfformer.special_ids import END_ID, UNKNOWN_ID
 
 if TYPE_CHECKING:
     from tfformer.inference.text_model import TextModel
@@ -143,6 +143,26 @@ def beam(name: str, model: TextModel, samples: Sequence[str]) -> Question:
     beam_size = model.search_settings()["beam_size"]
     expected = best_translations(model, samples, beam_size)
     return Question(name, beam_size, BEAM, [{"text": samples}], read_beam, expected)
+
+
+def continued(name: str, model: TextModel, samples: Sequence[str]) -> Question:
+    """Return the question for continuations of the first half of each greedy translation."""
+    from tfformer.inference.translator import Translator
+
+    assert isinstance(model, Translator)
+    halves = [text[: len(text) // 2] for text, _ in best_translations(model, samples, beam_size=1)]
+    encoded = model.tokenizers.target.encode(halves)
+    prefixes = [
+        "" if UNKNOWN_ID in ids or len(ids) >= model.max_length else half
+        for half, ids in zip(halves, encoded, strict=True)
+    ]
+    expected = [best for best, *_ in model.continuations(model.encode(samples), prefixes, 1)]
+
+    def read(outputs: Outputs) -> list[Scored]:
+        rows = zip(outputs["translations"], outputs["probabilities"], strict=True)
+        return [(texts[0], math.log(probabilities[0])) for texts, probabilities in rows]
+
+    return Question(name, 1, PREFIX, [{"text": samples, "prefix": prefixes}], read, expected)
 
 
 def best_translations(model: TextModel, samples: Sequence[str], beam_size: int) -> list[Scored]:

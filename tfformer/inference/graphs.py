@@ -15,7 +15,6 @@ from tfformer.inference.logits import (
     forbid_repeated_ngrams,
     forbid_words,
     penalize_repetition,
-    top_k,
     without,
 )
 from tfformer.inference.search import (
@@ -24,6 +23,7 @@ from tfformer.inference.search import (
     LogitsRule,
     Rounds,
     StepFn,
+    branch,
     gather_rows,
     greedy_search,
     sample,
@@ -180,7 +180,6 @@ def continue_translations(
     prefix: tf.Tensor,
     count: int,
     max_length: int,
-    decoding: DecodingConfig,
     to_logits: ToLogits | None = None,
     first_token: int | None = None,
     shortlist: Shortlist | None = None,
@@ -195,60 +194,32 @@ def continue_translations(
         is the greedy translation with this prefix.
     """
     prefix = _beginning(source, first_token, prefix)
-    log_probs, tokens = _next_tokens(model, source, prefix, count, to_logits, shortlist)  # (B, K)
-    lengths = tf.math.count_nonzero(prefix, axis=1, keepdims=True, dtype=tf.int32)  # (B, 1)
-    longer = tf.repeat(tf.pad(prefix, ((0, 0), (0, 1))), count, axis=0)  # (B * K, P + 1)
-    is_next = tf.range(tf.shape(longer)[1]) == tf.repeat(lengths, count, axis=0)
-    continued = translate_ids(
-        model,
-        tf.repeat(source, count, axis=0),
-        max_length,
-        decoding.replace(beam_size=1),
-        to_logits,
-        first_token,
-        shortlist,
-        tf.where(is_next, tf.reshape(tokens, (-1, 1)), longer),
+    spare = count + END_ID
+    candidates = shortlist.candidates(source, prefix, spare) if shortlist else None
+    start = start_decoding(model, source, max_length, 1, to_logits, prefix, candidates)
+    step_fn, state, max_lengths, capacity, rounds = start
+    lengths = tf.math.count_nonzero(prefix, axis=1, dtype=tf.int32)  # (B,)
+    rows = tf.range(tf.size(lengths) * count) // count  # (B * K,)
+    continued = branch(
+        step_fn,
+        state.kept(rows),
+        tf.gather(max_lengths, rows),
+        tf.gather(lengths, rows),
+        count,
+        capacity=capacity,
+        suppressed=suppressed_token(model.dialect),
+        rule=logits_rule(model.dialect, of_beams=False),
+        rounds=rounds,
     )
-    width = tf.shape(continued.ids)[2]
+    ids = continued.ids
+    if candidates is not None:
+        ids = tf.gather(candidates[0], ids)
     hypotheses = Hypotheses(
-        ids=tf.reshape(continued.ids, (-1, count, width)),
+        ids=tf.reshape(ids, (-1, count, ids.shape[2] or tf.shape(ids)[2])),
         lengths=tf.reshape(continued.lengths, (-1, count)),
-        scores=log_probs,
+        scores=tf.reshape(continued.scores, (-1, count)),
     )
     return _empty_where(source[:, 0] == PAD_ID, hypotheses)
-
-
-def _next_tokens(
-    model: Transformer,
-    source: tf.Tensor,
-    prefix: tf.Tensor,
-    count: int,
-    to_logits: ToLogits | None,
-    shortlist: Shortlist | None,
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return the log-probabilities and ids (B, K) of the most likely tokens after each prefix."""
-    starts = tf.fill((tf.shape(source)[0], 1), START_ID)
-    previous = tf.concat([starts, prefix], axis=1)  # (B, 1 + P)
-    hidden = model.hidden({"source": source, "target": previous})  # (B, 1 + P, D)
-    lengths = tf.math.count_nonzero(prefix, axis=1, dtype=tf.int32)  # (B,)
-    logits = (to_logits or model.logits)(tf.gather(hidden, lengths, batch_dims=1))
-    logits = tf.cast(logits, tf.float32)  # (B, V)
-    if shortlist:
-        logits = tf.where(shortlist.allowed(source, prefix), logits, IMPOSSIBLE)
-    if rule := logits_rule(model.dialect, of_beams=False):  # each row is at a step of its own
-
-        def ruled(row: tuple[tf.Tensor, ...]) -> tf.Tensor:
-            logits, ids, step = row
-            return rule(logits[tf.newaxis], ids[tf.newaxis], step)[0]
-
-        logits = tf.ensure_shape(
-            tf.map_fn(ruled, (logits, prefix, lengths), fn_output_signature=tf.float32),
-            logits.shape,
-        )
-    log_probs = tf.nn.log_softmax(logits)
-    for token in (PAD_ID, START_ID, suppressed_token(model.dialect)):
-        log_probs = without(log_probs, token)
-    return top_k(log_probs, count)
 
 
 def suppressed_token(dialect: Dialect) -> int | None:
@@ -298,8 +269,9 @@ def start_decoding(
 ) -> Decoding:
     """Encode the sources and prepare the step function and state that every search needs.
 
-    If S is static, so is the capacity, and every shape in the graph is fixed. Otherwise the cache
-    starts small and grows, because few translations approach their limit. With `candidates`, the
+    If S is static, so is the capacity, which also fits a prefix of P tokens, and every shape in the
+    graph is fixed. Otherwise the cache starts small and grows, because few translations approach
+    their limit. With `candidates`, the
     search uses their indices as ids. At least one token follows a prefix, if `max_length` permits
     it. The other arguments are those of `translate_ids`.
     """
@@ -314,6 +286,9 @@ def start_decoding(
         with tf.init_scope():  # outside the graph that is being traced
             width = tf.constant(source.shape[1])
             capacity = int(length_limits(width, max_length, model.dialect))
+            if prefix is not None:
+                longest = prefix.shape[1] or max_length
+                capacity = min(max(capacity, longest + 1), max_length)
         first_capacity = capacity
         rounds = None
     else:

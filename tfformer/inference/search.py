@@ -119,12 +119,49 @@ def greedy_search(
     """
 
     def choose(logits: tf.Tensor, step: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-        if suppressed is None:
-            return argmax(logits)
-        first, second = tf.unstack(top_k(logits, 2)[1], axis=1)  # each (R,)
-        return tf.where(first == suppressed, second, first)
+        return _most_likely(logits, suppressed)
 
     return _decode_rows(step_fn, state, max_lengths, choose, capacity, rounds, rule)
+
+
+def _most_likely(logits: tf.Tensor, suppressed: int | None) -> tf.Tensor:
+    """Return the token (R,) of the largest logit (R, V), except `suppressed`."""
+    if suppressed is None:
+        return argmax(logits)
+    first, second = tf.unstack(top_k(logits, 2)[1], axis=1)  # each (R,)
+    return tf.where(first == suppressed, second, first)
+
+
+def branch(
+    step_fn: StepFn,
+    state: Any,
+    max_lengths: tf.Tensor,
+    begun: tf.Tensor,
+    count: int,
+    *,
+    capacity: int | tf.Tensor | None = None,
+    suppressed: int | None = None,
+    rule: LogitsRule | None = None,
+    rounds: Rounds | None = None,
+) -> Hypotheses:
+    """Search greedily, except that the rows of a sentence differ in one token.
+
+    `begun` (B * K,) int32 is the number of tokens that row r has before this token, which is the
+    k-th most likely one for k = r mod K, without the special ids for padding and start. K is
+    `count`. The score is the log-probability of the first `begun` + 1 tokens. The other arguments
+    are those of `greedy_search`.
+    """
+
+    def choose(logits: tf.Tensor, step: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+        allowed = logits
+        for token in (PAD_ID, START_ID, suppressed):
+            allowed = without(allowed, token)
+        ranked = top_k(allowed, count)[1]  # (R, K)
+        differing = tf.gather(ranked, rows % count, batch_dims=1)
+        is_there = step == tf.gather(begun, rows)
+        return tf.where(is_there, differing, _most_likely(logits, suppressed))
+
+    return _decode_rows(step_fn, state, max_lengths, choose, capacity, rounds, rule, begun + 1)
 
 
 def sample(
@@ -246,11 +283,13 @@ def _decode_rows(
     capacity: int | tf.Tensor | None = None,
     rounds: Rounds | None = None,
     rule: LogitsRule | None = None,
+    scored: tf.Tensor | None = None,
 ) -> Hypotheses:
     """Append one token at a time to each of R rows, up to its end token or maximum length.
 
     `choose` returns the next tokens (R,) int32 for logits (R, V), the step () and the rows' numbers
-    (R,). The score of a hypothesis is the sum of its tokens' log-probabilities.
+    (R,). The score of a hypothesis is the sum of its tokens' log-probabilities, or those of its
+    first `scored` (R,) tokens.
     """
     max_lengths, capacity = within_capacity(max_lengths, capacity)  # (R,) and L
     rows = tf.shape(max_lengths)[0]
@@ -266,6 +305,9 @@ def _decode_rows(
         best = argmax(logits)  # (R,)
         log_prob = tf.gather(logits, chosen, batch_dims=1) - log_sum_exp(logits, best)
         appended = tf.where(unfinished, chosen, PAD_ID)  # (R,)
+        is_scored = unfinished
+        if scored is not None:
+            is_scored &= step < tf.gather(scored, sequences.row)
         may_go_on = (appended != END_ID) & (step + 1 < sequences.max_lengths)  # (R,)
         after = sequences._replace(
             step=step + 1,
@@ -273,7 +315,7 @@ def _decode_rows(
             unfinished=unfinished & may_go_on,
             ids=write_tokens(sequences.ids, appended, step),
             lengths=sequences.lengths + tf.cast(unfinished, tf.int32),
-            scores=sequences.scores + tf.where(unfinished, log_prob, 0.0),
+            scores=sequences.scores + tf.where(is_scored, log_prob, 0.0),
             state=state,
         )
         return [after]

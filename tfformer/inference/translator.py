@@ -394,7 +394,6 @@ class Translator(TextModel):
             tf.TensorSpec((None, None), tf.int32),
             count=count,
             max_length=self.max_length,
-            decoding=self.decoding,
             first_token=self.tokenizers.target.prefix_id,
             shortlist=self.shortlist,
         )

@@ -33,7 +33,8 @@ class LiteRT(Format):
     It also accepts the options of `Format`.
 
     Args:
-        beam_size: Number of beams for `translate_beam`; by default the file has only greedy search.
+        beam_size: Number of beams for `translate_beam`. If it is above 1, the file can also
+            continue given beginnings (`translate_prefix`); by default it has only greedy search.
         length_penalty: The alpha of Wu et al. 2016; by default the run's.
         quantize: "none", "int8" (dynamic range, a scale per row) or "float16".
         static: Whether all shapes are fixed, as browsers and `CompiledModel` require.
@@ -77,11 +78,12 @@ class LiteRT(Format):
         }
 
     def questions(self, model: TextModel, samples: Sequence[str]) -> list[Question]:
-        from tfformer.export.parity import beam, greedy
+        from tfformer.engines.engine import PREFIX
+        from tfformer.export.parity import beam, continued, greedy
 
         asked = [greedy("translate", model, samples)]
         if self.beam_size > 1:
-            asked.append(beam("translate_beam", model, samples))
+            asked += [beam("translate_beam", model, samples), continued(PREFIX, model, samples)]
         return asked
 
     def check(self, measured: Mapping[str, Mapping[str, Any]]) -> None:

@@ -3,7 +3,8 @@
 The file contains the encoder, the search with its cache, and the weights. A dynamic file accepts
 any batch size and length. A static file accepts one sentence; it has signatures for several source
 widths, which share the weights, so all its shapes are fixed and a short sentence does not cost as
-much as a long one. Shape letters: B sentences, S source tokens, T target tokens, N beams.
+much as a long one. Shape letters: B sentences, S source tokens, T target tokens, N beams, P tokens
+of a prefix, K continuations.
 """
 
 from collections.abc import Sequence
@@ -14,9 +15,10 @@ import tensorflow as tf
 from ai_edge_litert import schema_py_generated as schema
 from ai_edge_litert.tools import flatbuffer_utils
 
+from tfformer.engines.engine import BEAM, CONTINUATIONS, PREFIX
 from tfformer.export.litert.converter import convert
 from tfformer.export.saved_model.signatures import Functions
-from tfformer.inference.graphs import source_ids, translate_ids
+from tfformer.inference.graphs import continue_translations, source_ids, translate_ids
 from tfformer.inference.text_model import TextModel
 from tfformer.inference.translator import Translator
 from tfformer.runtime.tracing import traced
@@ -30,20 +32,26 @@ DTYPES = {
 
 
 def write(path: Path, translator: TextModel, quantize: str, static: bool) -> None:
-    """Write a translator as a LiteRT file, with a beam search if it has more than one beam."""
+    """Write a translator as a LiteRT file.
+
+    With more than one beam, the file also has a beam search and continues prefixes. The runtimes
+    pack the weights again for every signature, so that a file with one signature needs less memory.
+    """
     assert isinstance(translator, Translator)
     holder = tf.Module()
     holder.weights = [weight.value for weight in translator.model.weights]
-    beam_size, longest = translator.decoding.beam_size, translator.max_length
-    searches = {"translate": 1} | ({"translate_beam": beam_size} if beam_size > 1 else {})
+    longest = translator.max_length
+    signatures = ["translate"]
+    if translator.decoding.beam_size > 1:
+        signatures += [BEAM, PREFIX]
     functions: Functions = {}
-    for signature, size in searches.items():
+    for signature in signatures:
         if static:
             for width in widths(longest):
                 name = static_name(signature, width, longest)
-                functions[name] = _over_ids(translator, width, size)
+                functions[name] = _over_ids(translator, width, signature)
         else:
-            functions[signature] = _over_ids(translator, None, size)
+            functions[signature] = _over_ids(translator, None, signature)
 
     def save(folder: str) -> None:
         # Without the trackable object LiteRT would not find the weights.
@@ -100,30 +108,38 @@ def _described(
 
 
 def _over_ids(
-    translator: Translator, width: int | None, beam_size: int
+    translator: Translator, width: int | None, signature: str
 ) -> tf.types.experimental.PolymorphicFunction:
-    """Ids (B, S), of which the first `lengths` (B,) count -> the best translation or the N best."""
-    decoding = translator.decoding.replace(beam_size=beam_size)
-    max_length, prefix = translator.max_length, translator.tokenizers.target.prefix_id
+    """Return the function of a signature.
+
+    Ids (B, S), of which the first `lengths` (B,) count -> the best translation, the N best, or the
+    K continuations of a prefix (B, P), which is padded with 0.
+    """
+    max_length, first_token = translator.max_length, translator.tokenizers.target.prefix_id
     batch = 1 if width else None
     specs = [
         tf.TensorSpec((batch, width), tf.int32, "ids"),
         tf.TensorSpec((batch,), tf.int32, "lengths"),
     ]
+    if signature == PREFIX:
+        specs.append(tf.TensorSpec((batch, max_length - 1 if width else None), tf.int32, "prefix"))
+    beam_size = translator.decoding.beam_size if signature == BEAM else 1
 
-    def translate(ids: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
+    def translate(
+        ids: tf.Tensor, lengths: tf.Tensor, prefix: tf.Tensor | None = None
+    ) -> dict[str, tf.Tensor]:
         source = source_ids(ids, lengths, min(width or max_length, max_length))
-        result = translate_ids(
-            translator.model,
-            source,
-            max_length,
-            decoding,
-            first_token=prefix,
-            shortlist=translator.shortlist,
-        )
+        given = {"first_token": first_token, "shortlist": translator.shortlist}
+        if prefix is None:
+            decoding = translator.decoding.replace(beam_size=beam_size)
+            result = translate_ids(translator.model, source, max_length, decoding, **given)
+        else:
+            result = continue_translations(
+                translator.model, source, prefix, CONTINUATIONS, max_length, **given
+            )
         longest = tf.maximum(tf.reduce_max(result.lengths), 1)  # LiteRT cannot read an empty tensor
         output_ids = result.ids if width else result.ids[:, :, :longest]
-        if beam_size > 1:
+        if signature != "translate":
             return {"ids": output_ids, "lengths": result.lengths, "scores": result.scores}
         return {
             "ids": output_ids[:, 0],

@@ -6,7 +6,6 @@ server can batch requests. The questions that check them are at the end.
 Shape letters: B sentences, S source tokens, T target tokens, N beams.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,7 +15,7 @@ import tensorflow as tf
 from tfformer.data.encoding import EncodedSentences, pad
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.engines.engine import ALIGN, CHARACTERS_PER_TOKEN, CONTINUATIONS, PREFIX
-from tfformer.export.parity import Inputs, Outputs, Question, Scored, beam, greedy
+from tfformer.export.parity import Inputs, Outputs, Question, Scored, beam, continued, greedy
 from tfformer.inference.generator import Generator
 from tfformer.inference.graphs import (
     aligned_ids,
@@ -152,7 +151,6 @@ class _Translating:
             ids,
             CONTINUATIONS,
             self.translator.max_length,
-            self.translator.decoding,
             self.to_logits,
             self.translator.tokenizers.target.prefix_id,
             self.translator.shortlist,
@@ -331,7 +329,7 @@ def questions_of(model: TextModel, samples: Sequence[str]) -> list[Question]:
             _over_ids("translate_ids", model, samples, over_text.expected),
             over_text,
             beam("translate_beam", model, samples),
-            _prefix(model, samples, translations),
+            continued(PREFIX, model, samples),
             Question("translate_aligned", 1, "translate_aligned", *over_text[3:]),
             _align(model, sources, model.encode_targets(samples)),
             _score({"source": samples, "target": translations}, translations, log_probs),
@@ -366,24 +364,6 @@ def _over_ids(
 
     inputs = {"ids": padded, "lengths": list(map(len, rows))}
     return Question(signature, 1, signature, [inputs], read, expected)
-
-
-def _prefix(model: Translator, samples: Sequence[str], translations: Sequence[str]) -> Question:
-    """Ask for the most likely translation that begins with the first half of each translation."""
-    halves = [text[: len(text) // 2] for text in translations]
-    encoded = model.tokenizers.target.encode(halves)
-    prefixes = [
-        "" if UNKNOWN_ID in ids or len(ids) >= model.max_length else half
-        for half, ids in zip(halves, encoded, strict=True)
-    ]
-    expected = [best for best, *_ in model.continuations(model.encode(samples), prefixes, 1)]
-
-    def read(outputs: Outputs) -> list[Scored]:
-        pairs = zip(outputs["translations"], outputs["probabilities"], strict=True)
-        return [(texts[0], math.log(probabilities[0])) for texts, probabilities in pairs]
-
-    inputs: Inputs = {"text": samples, "prefix": prefixes}
-    return Question(PREFIX, 1, PREFIX, [inputs], read, expected)
 
 
 def _align(model: Translator, sources: EncodedSentences, targets: EncodedSentences) -> Question:
