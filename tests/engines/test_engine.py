@@ -94,8 +94,9 @@ def test_continuations_are_those_of_a_search_without_a_cache(
                 opened.continuations(["The dog."], [prefix])
 
 
-def test_an_artifact_that_cannot_continue_prefixes_is_refused(static_litert):
-    with open_engine(static_litert) as light:
+def test_an_artifact_that_cannot_continue_prefixes_is_refused(dynamic_litert):
+    with open_engine(dynamic_litert) as light:
+        light.signatures = {}
         message = "cannot continue the beginning of a translation; use its run, or export it again"
         with pytest.raises(ValueError, match=message):
             light.continuations(["The dog."], ["Der"])

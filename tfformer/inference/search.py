@@ -153,10 +153,11 @@ def branch(
     """
 
     def choose(logits: tf.Tensor, step: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-        allowed = logits
-        for token in (PAD_ID, START_ID, suppressed):
-            allowed = without(allowed, token)
-        ranked = top_k(allowed, count)[1]  # (R, K)
+        # Tokens that a rule forbids have the lowest finite logit, so rank before these.
+        never = [token for token in (PAD_ID, START_ID, suppressed) if token is not None]
+        size = logits.shape[-1] or tf.shape(logits)[-1]
+        lowest = tf.reduce_min(tf.one_hot(never, size, -math.inf, 0.0), axis=0)  # (V,)
+        ranked = top_k(logits + lowest, count)[1]  # (R, K)
         differing = tf.gather(ranked, rows % count, batch_dims=1)
         is_there = step == tf.gather(begun, rows)
         return tf.where(is_there, differing, _most_likely(logits, suppressed))
