@@ -129,7 +129,7 @@ def _over_ids(
         ids: tf.Tensor, lengths: tf.Tensor, prefix: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
         source = source_ids(ids, lengths, min(width or max_length, max_length))
-        given = {"first_token": first_token, "shortlist": translator.shortlist}
+        given: dict[str, Any] = {"first_token": first_token, "shortlist": translator.shortlist}
         if prefix is None:
             decoding = translator.decoding.replace(beam_size=beam_size)
             result = translate_ids(translator.model, source, max_length, decoding, **given)
