@@ -15,9 +15,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
+from typing import Any
 
+from phrasebook.inflection import YOUR, YOUR_FAMILIAR, NounPhrase
+from phrasebook.lexicon import YOU, YOU_FAMILIAR
 from phrasebook.rules import CHOSEN, RULES, Rule, Sentence, agreement, combination
-from phrasebook.small_talk import small_talk
+from phrasebook.small_talk import FAMILIAR, small_talk
 from tfformer.data.phrasebook import FOLDER, LANGUAGES, SEED, SPLITS, Pair
 
 TRAIN_RATIO = 22  # training sentences for each one in valid and each one in test
@@ -136,7 +139,21 @@ def draw(rule: Rule, split: str) -> Iterator[DrawnPair]:
         content, form = divmod(number, forms)
         words = contents[content]
         sentence = rule.sentence(*words, *rule.forms[form])
-        yield pair(rule.family, combination(words), sentence)
+        drawn_pair = pair(rule.family, combination(words), sentence)
+        german = spell(rule.sentence(*familiar(words), *familiar(rule.forms[form])).german)
+        yield replace(drawn_pair, familiar=german if german != drawn_pair.target else "")
+
+
+def familiar(word: Any) -> Any:
+    """Return a content word or a form, or a tuple of them, that says "du" where it says "Sie"."""
+    if word is YOU or word is YOUR:
+        return YOU_FAMILIAR if word is YOU else YOUR_FAMILIAR
+    if type(word) is tuple:
+        words = tuple(map(familiar, word))
+        return word if words == word else words  # rules compare tenses by identity
+    if isinstance(word, NounPhrase) and word.determiner is YOUR:
+        return replace(word, determiner=YOUR_FAMILIAR)
+    return word
 
 
 def in_turn(numbers: Sequence[int], kind: Callable[[int], Hashable]) -> list[int]:
@@ -159,7 +176,11 @@ def in_turn(numbers: Sequence[int], kind: Callable[[int], Hashable]) -> list[int
 def fixed() -> Iterator[DrawnPair]:
     """Every fixed phrase of small talk: all of them are trained, none is tested."""
     for sentence in small_talk():
-        yield pair("small talk", spell(sentence.english), sentence)
+        phrase = pair("small talk", spell(sentence.english), sentence)
+        bare = phrase.target.rstrip(".?!")
+        mark = phrase.target.removeprefix(bare)
+        german = FAMILIAR.get(bare)
+        yield replace(phrase, familiar=german + mark if german else "")
 
 
 @cache
@@ -190,6 +211,7 @@ def columns(pair: Pair) -> list[str]:
         " ".join(map(str, pair.antecedent)),
         " ".join(map(str, pair.distractor)),
         pharaoh([pair.pronoun] if pair.pronoun else []),
+        pair.familiar,
     ]
 
 

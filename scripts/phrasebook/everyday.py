@@ -42,6 +42,7 @@ from phrasebook.lexicon import (
     CLOCK_TIMES,
     CLOTHES,
     COME,
+    COULD,
     DEGREES,
     DELIBERATE,
     DESTINATIONS,
@@ -145,7 +146,7 @@ def please(you: Subject, action: Action, thing: Subject, determiner: Determiner 
     verb, thing = clause(you, action, thing, determiner)
     return Sentence(
         f"please {verb:base} {thing}.",
-        f"bitte/please {verb:Präsens} Sie/{verb.verb} {thing:deutsch} {verb:Vorsilbe}.",
+        f"bitte/please {verb:Imperativ} {thing:deutsch} {verb:Vorsilbe}.",
     )
 
 
@@ -160,7 +161,7 @@ def could_you(
     middle = f"{thing:deutsch} bitte/please" if is_light else f"bitte/please {thing:deutsch}"
     return Sentence(
         f"could you {verb:base} {thing}, please?",
-        f"könnten/could Sie/you {middle} {verb:Infinitiv}?",
+        f"{COULD.of(you):Präsens} {you:Nominativ} {middle} {verb:Infinitiv}?",
     )
 
 
@@ -173,17 +174,17 @@ def could_you(
         for receiver, thing in product(RECEIVERS, action.objects)
         if receiver is not YOU
     ),
-    product((THE, MY)),
+    product((THE, MY), (YOU,)),
 )
 def please_give(
-    action: Action, receiver: Subject, thing: Subject, determiner: Determiner
+    action: Action, receiver: Subject, thing: Subject, determiner: Determiner, you: Subject
 ) -> Sentence:
     """Please give me the new book. / Bitte geben Sie mir das neue Buch."""
-    verb = action.verb.of(YOU)
+    verb = action.verb.of(you)
     thing = thing.determined(determiner)
     return Sentence(
         f"please {verb:base} {receiver:object} {thing}.",
-        f"bitte/please {verb:Präsens} Sie/{verb.verb} {receiver:Dativ} {thing:Akkusativ}.",
+        f"bitte/please {verb:Imperativ} {receiver:Dativ} {thing:Akkusativ}.",
     )
 
 

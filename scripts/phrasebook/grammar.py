@@ -66,6 +66,7 @@ from phrasebook.lexicon import (
     COMPARABLE,
     CONDITIONS,
     COST,
+    COULD,
     COUNTED,
     DAUGHTER,
     DAYS,
@@ -153,6 +154,7 @@ from phrasebook.lexicon import (
     THING_ACTIONS,
     TO_DO,
     TOO_AND_VERY,
+    TURN,
     UNABLE,
     WARM,
     WE,
@@ -996,9 +998,11 @@ def order(
     "restaurant",
     12,
     ((*portion, guest) for portion, guest in product(SERVINGS, DINERS) if guest is not YOU),
-    product((A, *FEW)),
+    product((A, *FEW), (YOU,)),
 )
-def could_you_bring(vessel: Noun, content: Noun, guest: Subject, number: Determiner) -> Sentence:
+def could_you_bring(
+    vessel: Noun, content: Noun, guest: Subject, number: Determiner, you: Subject
+) -> Sentence:
     """Could you bring us two cups of tea, please?
 
     Könnten Sie uns bitte zwei Tassen Tee bringen?
@@ -1006,7 +1010,8 @@ def could_you_bring(vessel: Noun, content: Noun, guest: Subject, number: Determi
     english, german = serving(vessel, content, number)
     return Sentence(
         f"could you bring {guest:object} {english}, please?",
-        f"könnten/could Sie/you {guest:Dativ} bitte/please {german} bringen/bring?",
+        f"{COULD.of(you):Präsens} {you:Nominativ} {guest:Dativ} bitte/please {german}"
+        " bringen/bring?",
     )
 
 
@@ -1082,19 +1087,20 @@ def how_to_get(origin: Noun, place: Noun, traveller: Subject) -> Sentence:
         for corner, goal in product(BUILDINGS, (BRIDGE, RIVER, *DESTINATIONS))
         if corner is not goal
     ),
-    (("left", "links"), ("right", "rechts")),
+    product((("left", "links"), ("right", "rechts")), (YOU,)),
 )
-def turn(corner: Noun, goal: Noun, left: str, links: str) -> Sentence:
+def turn(corner: Noun, goal: Noun, side: Words, you: Subject) -> Sentence:
     """Turn left at the park and then go straight ahead to the beach.
 
     Biegen Sie am Park links ab und gehen Sie dann geradeaus bis zum Strand.
     """
+    left, links = side
     corner = PrepositionalPhrase("at", "an", "Dativ", the(corner))
     goal = PrepositionalPhrase("to", "zu", "Dativ", the(goal))
     return Sentence(
         f"turn {left} {corner} and then go straight ahead/straight {goal}.",
-        f"biegen/turn Sie/turn {corner:deutsch} {links}/{left} ab/turn"
-        f" und/and gehen/go Sie/go dann/then geradeaus/straight bis/to {goal:deutsch}.",
+        f"{TURN.of(you):Imperativ} {corner:deutsch} {links}/{left} ab/turn"
+        f" und/and {GO.of(you):Imperativ} dann/then geradeaus/straight bis/to {goal:deutsch}.",
     )
 
 

@@ -12,8 +12,9 @@ import re
 from dataclasses import dataclass, replace
 from functools import cache
 
-# The persons with a verb form of their own; the polite "Sie" takes the plural.
-FIRST, THIRD, PLURAL = range(3)
+# The persons with a verb form of their own; the polite "Sie" takes the plural. The forms of "du"
+# come from the third person, see `second_person`.
+FIRST, THIRD, PLURAL, FAMILIAR = range(4)
 CASES = ("Nominativ", "Akkusativ", "Dativ")
 
 ARTICLES = {
@@ -175,6 +176,7 @@ NO_ARTICLE = Determiner("", "", "bare")
 NOT_A = Determiner("a", "kein", "ein")  # "didn't buy a book" is "kaufte kein Buch"
 MY = Determiner("my", "mein", "ein")
 YOUR = Determiner("your", "Ihr", "ein")
+YOUR_FAMILIAR = Determiner("your", "dein", "ein")
 HIS = Determiner("his", "sein", "ein")
 HER = Determiner("her", "ihr", "ein")
 OUR = Determiner("our", "unser", "ein")
@@ -429,6 +431,7 @@ def german_forms(
     )
 
 
+IRREGULAR_SECOND_PERSON = {"ist": "bist", "wird": "wirst"}
 GLOSS_OF_FORM = {
     "don't": "not",
     "didn't": "not",
@@ -447,17 +450,54 @@ class Predicate:
     person: int
 
     def __format__(self, form: str) -> str:
-        """Write a form of the verb, one of `Verb.forms`.
+        """Write a form of the verb, one of `Verb.forms`, or `Imperativ` with "Sie" if polite.
 
         `Vorsilbe` is empty for a verb without a separable prefix.
         """
+        if form == "Imperativ":
+            if self.person == FAMILIAR:
+                return glossed(imperative(self.verb), self.verb.lemma)
+            return f"{self:Präsens} {glossed('Sie', self.verb.lemma)}"
         return conjugated(self.verb, self.person, form)
+
+
+def second_person(third: str, form: str) -> str:
+    """Return the form for "du", given the third person.
+
+    Example:
+        >>> [second_person(word, "Präsens") for word in ("macht", "liest", "muss", "ist")]
+        ['machst', 'liest', 'musst', 'bist']
+        >>> [second_person(word, "Präteritum") for word in ("machte", "rief", "las")]
+        ['machtest', 'riefst', 'lasest']
+    """
+    if third in IRREGULAR_SECOND_PERSON:
+        return IRREGULAR_SECOND_PERSON[third]
+    if form.startswith("Präteritum"):
+        return third + ("est" if third.endswith(("s", "ß", "d", "t")) else "st")
+    stem = third.removesuffix("t")
+    return stem + ("t" if stem.endswith(("s", "ß", "z")) else "st")
+
+
+def imperative(verb: Verb) -> str:
+    """Return the imperative for "du": mach, öffne, and with the third person's vowel gib.
+
+    The vowel does not become an umlaut: "fahr" beside "fährt".
+    """
+    _, third, plural = verb.forms["Präsens"]
+    stem = plural.removesuffix("n").removesuffix("e")
+    of_third = third.removesuffix("t")
+    return stem if re.search("[äöü]", of_third) and of_third != stem + "e" else of_third
 
 
 @cache
 def conjugated(verb: Verb, person: int, form: str) -> str:
     """A form of a verb with its gloss; a particle belongs to it."""
-    words = verb.forms[form][person]
+    forms = verb.forms[form]
+    if person == FAMILIAR:
+        is_finite = form.startswith(("Präsens", "Präteritum", "Hilfsverb"))
+        words = second_person(forms[THIRD], form) if is_finite else forms[PLURAL]
+    else:
+        words = forms[person]
     if form in FORMS_WITH_PARTICLE:
         words = f"{words} {verb.particle}"
     return glossed(words, GLOSS_OF_FORM.get(form, verb.lemma))

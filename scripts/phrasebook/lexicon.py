@@ -11,6 +11,7 @@ from itertools import product
 from math import ceil
 
 from phrasebook.inflection import (
+    FAMILIAR,
     FIRST,
     HER,
     HIS,
@@ -39,6 +40,7 @@ from phrasebook.inflection import (
 
 ME = Pronoun(FIRST, "I", "me", "ich", "mich", "mir")
 YOU = Pronoun(PLURAL, "you", "you", "Sie", "Sie", "Ihnen")
+YOU_FAMILIAR = Pronoun(FAMILIAR, "you", "you", "du", "dich", "dir")
 HE = Pronoun(THIRD, "he", "him", "er", "ihn", "ihm")
 SHE = Pronoun(THIRD, "she", "her", "sie", "sie", "ihr")
 IT = Pronoun(THIRD, "it", "it", "es", "es", "ihm")
@@ -405,6 +407,7 @@ COOK = verb("cook cooked cooked", "kochen kocht kochte hat gekocht")
 LEARN = verb("learn learned learned", "lernen lernt lernte hat gelernt")
 LAUGH = verb("laugh laughed laughed", "lachen lacht lachte hat gelacht")
 PLAY = verb("play played played", "spielen spielt spielte hat gespielt")
+TURN = verb("turn turned turned", "ab|biegen biegt bog ist abgebogen")
 STAY = verb("stay stayed stayed", "bleiben bleibt blieb ist geblieben")
 TRAVEL = verb("travel traveled traveled", "reisen reist reiste ist gereist")
 BE = verb(
@@ -426,6 +429,7 @@ PROMISE = verb("promise promised promised", "versprechen verspricht versprach ha
 WILL = future()
 CAN = modal("can", "kann können")
 MUST = modal("must", "muss müssen")
+COULD = modal("could", "könnte könnten")
 SHOULD = modal("should", "sollte sollten")
 WANT_TO = modal("want to", "will wollen", third="wants to")
 WOULD_LIKE_TO = modal("would like to", "möchte möchten")

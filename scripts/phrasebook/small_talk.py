@@ -153,6 +153,31 @@ PHRASES: tuple[tuple[str, ...], ...] = (
 )
 
 
+FAMILIAR = {  # phrases that address somebody as "Sie", without their mark, and as "du"
+    "Freut mich, Sie kennenzulernen": "Freut mich, dich kennenzulernen",
+    "Danke für Ihre Hilfe": "Danke für deine Hilfe",
+    "Kommen Sie herein": "Komm herein",
+    "Bitte kommen Sie herein": "Bitte komm herein",
+    "Bitte setzen Sie sich": "Bitte setz dich",
+    "Bitte warten Sie": "Bitte warte",
+    "Helfen Sie mir": "Hilf mir",
+    "Können Sie mir helfen": "Kannst du mir helfen",
+    "Können Sie mir bitte helfen": "Kannst du mir bitte helfen",
+    "Könnten Sie das bitte wiederholen": "Könntest du das bitte wiederholen",
+    "Könnten Sie bitte langsamer sprechen": "Könntest du bitte langsamer sprechen",
+    "Verstehen Sie": "Verstehst du",
+    "Sie haben recht": "Du hast recht",
+    "Wie geht es Ihnen": "Wie geht es dir",
+    "Und Ihnen": "Und dir",
+    "Wie heißen Sie": "Wie heißt du",
+    "Woher kommen Sie": "Woher kommst du",
+    "Wo wohnen Sie": "Wo wohnst du",
+    "Wie alt sind Sie": "Wie alt bist du",
+    "Was machen Sie": "Was machst du",
+    "Rufen Sie einen Arzt": "Ruf einen Arzt",
+}
+
+
 def small_talk() -> Iterator[Sentence]:
     """Yield each fixed phrase, glossed, with and without its final mark.
 

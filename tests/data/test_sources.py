@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import re
 import sys
 
 import pytest
@@ -78,6 +79,23 @@ def test_the_phrasebook_is_reversed_by_its_languages():
     reversed_pairs = [{"text": "phrasebook:valid", "languages": ["de", "en"]}]
     swapped = [(target, source) for source, target in read_pairs("phrasebook:valid")]
     assert list(read_pairs(reversed_pairs)) == swapped
+
+
+def test_the_formality_of_the_phrasebook_is_a_tag():
+    """Each sentence that addresses somebody occurs with both tags."""
+    rows = list(read_pairs("phrasebook:valid-formality", tags=["<du>", "<Sie>"]))
+    polite, familiar = rows[::2], rows[1::2]
+    assert [f"<du>{source.removeprefix('<Sie>')}" for source, _ in polite] == [
+        source for source, _ in familiar
+    ]
+    plain = {(source.removeprefix("<Sie> "), target) for source, target in polite}
+    assert plain <= set(read_pairs("phrasebook:valid"))
+    assert all(re.search(r"\b(Sie|Ihnen|Ihr\w*)\b", target) for _, target in polite)
+    assert not any(re.search(r".\b(Sie|Ihnen|Ihr\w*)\b", target) for _, target in familiar)
+    with refusal("phrasebook:valid-formality has the tag <Sie>; add it to data.tags"):
+        list(read_pairs("phrasebook:valid-formality"))
+    with refusal("unknown split 'dev'; .*"):
+        read_pairs("phrasebook:dev-formality")
 
 
 def test_only_a_newline_ends_a_line():

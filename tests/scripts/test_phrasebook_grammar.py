@@ -9,6 +9,7 @@ from pathlib import Path
 
 import phrasebook
 import pytest
+from phrasebook.inflection import second_person
 from phrasebook.rules import CHOSEN
 
 from tfformer.data.phrasebook import FOLDER, SPLITS
@@ -106,6 +107,46 @@ def test_hand_written_translations(grammar):
     assert len(pairs) > 100
     for source, target in [*pairs, *FAMOUS.items()]:
         assert phrasebook.spell(grammar[source].german) == target
+
+
+@pytest.mark.parametrize(
+    ("polite", "familiar"),
+    [
+        ("Bitte setzen Sie sich.", "Bitte setz dich."),
+        ("Bitte warten Sie auf den Bus.", "Bitte warte auf den Bus."),
+        ("Bitte nehmen Sie das Taxi.", "Bitte nimm das Taxi."),
+        ("Bitte laden Sie uns ein.", "Bitte lad uns ein."),
+        ("Sind Sie müde?", "Bist du müde?"),
+        ("Sprechen Sie Deutsch?", "Sprichst du Deutsch?"),
+        ("Bitte lesen Sie dieses Buch.", "Bitte lies dieses Buch."),
+        ("Woher kommen Sie?", "Woher kommst du?"),
+        ("Wie geht es Ihrem Vater?", "Wie geht es deinem Vater?"),
+        ("Könnten Sie mir bitte helfen?", "Könntest du mir bitte helfen?"),
+        ("Ihnen gefällt die Lampe.", "Dir gefällt die Lampe."),
+    ],
+)
+def test_du_in_hand_written_sentences(everything, polite, familiar):
+    known = {pair.target: pair.familiar for pair in everything}
+    assert known[polite] == familiar
+
+
+@pytest.mark.parametrize(
+    ("third", "tense", "second"),
+    [
+        ("arbeitet", "Präsens", "arbeitest"),
+        ("sitzt", "Präsens", "sitzt"),
+        ("wird", "Präsens", "wirst"),
+        ("weiß", "Präsens", "weißt"),
+        ("möchte", "Präsens", "möchtest"),
+        ("einlädt", "Präsens am Ende", "einlädst"),
+        ("hat", "Hilfsverb", "hast"),
+        ("verstand", "Präteritum", "verstandest"),
+        ("wusste", "Präteritum", "wusstest"),
+        ("war", "Präteritum", "warst"),
+    ],
+)
+def test_the_second_person_of_a_dictionary(third, tense, second):
+    assert second_person(third, tense) == second
 
 
 def test_every_target_word_is_aligned(everything):

@@ -33,6 +33,7 @@ class Pair:
     distractor: tuple[int, ...] = ()  # the source words of the other noun phrase; coreference only
     # The source word "it" and its target word; coreference only
     pronoun: tuple[int, int] | None = None
+    familiar: str = ""  # `target` with "du" instead of "Sie"; empty if it addresses nobody
 
 
 def pairs(split: str) -> list[Pair]:
@@ -46,16 +47,34 @@ def pairs(split: str) -> list[Pair]:
     return list(_shuffled(split))
 
 
+def formality(split: str) -> list[tuple[str, str, str]]:
+    """Return (source, target, tag) of the pairs that address somebody, twice each.
+
+    The target with the tag "<Sie>" is the pair's own; with "<du>" it says "du".
+
+    Example:
+        >>> rows = [row for row in formality("train") if row[0] == "Please sit down."]
+        >>> sorted(set(rows))[0]
+        ('Please sit down.', 'Bitte setz dich.', '<du>')
+    """
+    rows = []
+    for pair in pairs(split):
+        if pair.familiar:
+            rows.append((pair.source, pair.target, "<Sie>"))
+            rows.append((pair.source, pair.familiar, "<du>"))
+    return rows
+
+
 @cache
 def _shuffled(split: str) -> tuple[Pair, ...]:
     text = gzip.decompress((FOLDER / f"{split}.tsv.gz").read_bytes()).decode("utf-8")
     read = []
     for line in text.splitlines():
-        source, target, family, alignment, antecedent, distractor, pronoun = line.split("\t")
+        source, target, family, alignment, antecedent, distractor, pronoun, du = line.split("\t")
         links = _links(alignment)
         (pronoun_link,) = _links(pronoun) or (None,)
         roles = _words(antecedent), _words(distractor), pronoun_link
-        read.append(Pair(source, target, family, links, *roles))
+        read.append(Pair(source, target, family, links, *roles, du))
     read += [pair for pair in read if pair.family == "small talk"] * (REPETITIONS - 1)
     return tuple(random.Random(f"{SEED} {split}").sample(read, len(read)))
 

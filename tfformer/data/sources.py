@@ -41,7 +41,8 @@ def read_pairs(
     - `train.tsv`: one file of source, tab, target lines; `.tsv.gz` too. With `tags`, a third column
       may name the tag of a line.
     - `tfds:NAME` or `tfds:NAME@SPLIT`: TensorFlow Datasets.
-    - `phrasebook:SPLIT`: the sentences that come with the package.
+    - `phrasebook:SPLIT`: the sentences that come with the package; `phrasebook:SPLIT-formality`,
+      those that address somebody, with the tags `<du>` and `<Sie>`.
 
     A `*` in a file name matches any number of parts: `[part-*.en.gz, part-*.de.gz]`. A list of such
     sources, or of `{text: source, weight: number, tag: <de>, languages: [en, de]}`, is read in
@@ -83,7 +84,7 @@ def _corpus_pairs(
     elif name.startswith("tfds:"):
         rows = _tfds_rows(name.removeprefix("tfds:"), languages, split, sides=2)
     elif name.startswith("phrasebook:"):
-        rows = _phrasebook_pairs(name.removeprefix("phrasebook:"), languages)
+        rows = _phrasebook_rows(name.removeprefix("phrasebook:"), languages)
     elif name.endswith(TSV):
         parts = matching_files([Path(folder, name)])
         known = () if corpus.tag else tags
@@ -106,6 +107,8 @@ def _tagged(rows: Iterator[Row], corpus: Corpus, tags: Sequence[str]) -> Iterato
                     "data.tags; remove it from the text, or choose another tag"
                 )
         tag = next(iter(column), corpus.tag)
+        if tag and tag not in tags:
+            raise ValueError(f"{corpus.text} has the tag {tag}; add it to data.tags")
         yield f"{tag} {source}" if tag else source, target
 
 
@@ -367,11 +370,11 @@ def _tfds_languages(info: Any, languages: tuple[str, ...] | None, sides: int) ->
     return tuple(chosen)
 
 
-def _phrasebook_pairs(
-    split: str, languages: tuple[str, ...] | None = None
-) -> Iterator[SentencePair]:
+def _phrasebook_rows(split: str, languages: tuple[str, ...] | None = None) -> Iterator[Row]:
     from tfformer.data import phrasebook
 
+    if split.endswith("-formality"):
+        return iter(phrasebook.formality(split.removesuffix("-formality")))
     if languages == ("de", "en"):
         return ((pair.target, pair.source) for pair in phrasebook.pairs(split))
     return ((pair.source, pair.target) for pair in phrasebook.pairs(split))
@@ -383,7 +386,7 @@ def _phrasebook_sentences(split: str, languages: tuple[str] | None) -> Iterator[
         raise ValueError(
             f"languages {chosen} do not choose a side of the phrasebook; use [en] or [de]"
         )
-    return ((pair[chosen == ["de"]],) for pair in _phrasebook_pairs(split))
+    return ((pair[chosen == ["de"]],) for pair in _phrasebook_rows(split))
 
 
 def matching_files(names: Sequence[Path]) -> list[tuple[Path, ...]]:

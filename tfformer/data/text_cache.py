@@ -215,6 +215,7 @@ def text_fingerprint(
     folder: str | Path,
     languages: tuple[str, ...] | None,
     split: str,
+    tags: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
     """Return a plain value per corpus that identifies the content of a data source.
 
@@ -230,7 +231,7 @@ def text_fingerprint(
                 {"tfds": tfds_version(name), "split": stated or split, "languages": pair}
             )
         elif text.startswith("phrasebook:"):
-            rows = json.dumps(list(read_pairs(corpus.text)))
+            rows = json.dumps(list(read_pairs(corpus.text, tags=tags)))
             fingerprints.append(
                 {"rows": hashlib.sha256(rows.encode()).hexdigest(), "languages": pair}
             )

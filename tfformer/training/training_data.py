@@ -192,10 +192,14 @@ def _cached(config: Config, role: str, tokenizers: Sequence[Tokenizer]) -> Encod
     shares = config.data.augment.to_dict()
     altered = (shares, config.training.seed, config.tokenizer.placeholders)
     copies = altered if any(shares.values()) else None
-    tags = config.data.tags and [*config.data.tags, *(c.tag for c in corpora_of(source[0]))]
+    tags = [*config.data.tags, *(corpus.tag for corpus in corpora_of(source[0]))]
     return cached_text(
         Path(str(config.data.cache)),
-        lambda: {"text": text_fingerprint(*source), "copies": copies, "tags": tags},
+        lambda: {
+            "text": text_fingerprint(*source, config.data.tags),
+            "copies": copies,
+            "tags": tags,
+        },
         lambda: _read_corpora(config, role),
         tokenizers,
         config.data.max_length,
