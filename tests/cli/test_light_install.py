@@ -4,6 +4,7 @@ import pytest
 from support.light_install import light, light_lines
 
 from tfformer.cli.main import main
+from tfformer.inference.alignment import pharaoh
 
 pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed: pip install -e '.[litert]'")
 
@@ -15,10 +16,27 @@ PAGE = (
 
 @pytest.mark.slow
 def test_a_page_is_translated_without_tensorflow(dynamic_litert, translator):
-    """The result equals that of a run without alignments."""
+    """The result equals that of the run."""
     done = light("translate", dynamic_litert, "--format", "html", text=PAGE)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == translator.text_translator().translate(PAGE, "html")
+    texts = translator.text_translator(align=lambda *pairs: links_of(translator, *pairs))
+    assert done.stdout == texts.translate(PAGE, "html")
+
+
+def links_of(translator, sources, translations):
+    return [pair.nearest_targets() for pair in translator.aligned(sources, translations)]
+
+
+@pytest.mark.slow
+def test_words_are_aligned_without_tensorflow(dynamic_litert, translator):
+    lines = ["The animal is tired.", "", "Where is the station?"]
+    done = light("translate", dynamic_litert, "--alignments", text="\n".join(lines))
+    assert (done.returncode, done.stderr) == (0, "")
+    translations = translator.translate(lines)
+    pairs = translator.aligned(lines, translations)
+    expected = [pharaoh(pair.links()) for pair in pairs]
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert rows == [list(row) for row in zip(translations, expected, strict=True)]
 
 
 @pytest.mark.slow
@@ -48,7 +66,6 @@ def test_sentences_that_were_truncated_are_counted(dynamic_litert):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--alignments"], "the export has no word alignments; export the run again as"),
         (["--length-penalty", "1"], "--length-penalty requires a run directory, and"),
         (["--languages", "en,de"], "--languages requires a run directory, and"),
         (["--beam-size", "7"], "no search with 7 beams; export the run again with --beam-size 7"),

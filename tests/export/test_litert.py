@@ -67,6 +67,19 @@ def test_each_file_translates_as_the_run_does(dynamic, static, translator):
     assert translated(dynamic, 3) == translator.translate(SENTENCES, 3)
 
 
+def test_each_file_aligns_as_the_run_does(dynamic, static, translator):
+    sentences, translations = [*SENTENCES[:20], ""], [*translator.translate(SENTENCES[:20], 1), "x"]
+    expected = translator.aligned(sentences, translations)
+    for folder in (dynamic, static):
+        with open_engine(folder) as engine:
+            pairs = engine.aligned(sentences, translations)
+        for pair, of_run in zip(pairs, expected, strict=True):
+            assert pair[:2] == of_run[:2]
+            assert pair.links() == of_run.links()
+            np.testing.assert_allclose(pair.attention, of_run.attention, atol=1e-5)
+            np.testing.assert_allclose(pair.log_probs, of_run.log_probs, atol=1e-3)
+
+
 @pytest.mark.nightly
 def test_a_static_file_has_each_search_in_each_width(tiny_run, translator, tmp_path):
     options = {"static": True, "beam_size": 3, "samples": SENTENCES}
@@ -76,7 +89,7 @@ def test_a_static_file_has_each_search_in_each_width(tiny_run, translator, tmp_p
         for search in ("translate", "translate_beam", "translate_prefix")
         for width in ("", "_16", "_32")
     }
-    assert set(litert_writer.signatures(version / "model.tflite")) == names
+    assert set(litert_writer.signatures(version / "model.tflite")) == names | {"align_ids"}
     assert translated(version, 3) == translator.translate(SENTENCES, 3)
     with open_engine(version) as engine:
         prefixes = ["Der", "", "Die Katze", "Ein"] * (len(SENTENCES) // 4)
@@ -160,6 +173,7 @@ def test_signatures(dynamic):
         "prefix": ids,
     }
     assert set(signatures["translate_prefix"]["outputs"]) == {"ids", "lengths", "scores"}
+    assert set(signatures["align_ids"]["outputs"]) == {"log_probs", "attention"}
 
 
 def test_widths_double_up_to_the_longest():

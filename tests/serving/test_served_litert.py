@@ -88,8 +88,11 @@ def test_models_of_two_kinds_are_behind_one_server(greedy, translator, tmp_path)
             assert predicted == {"predictions": [{"translation": best.text, "score": score}]}
             stream = await (await client.post("/translate/stream", data=request)).text()
             assert f'"translation": "{best.text}"' in stream
-            align = {"q": sentence, "translation": best.text, "model": "en-de"}
-            assert await answer("/align", align) == {"links": []}
+            align = {"q": sentence, "translation": "Der Hund.", "model": "en-de"}
+            [aligned] = translator.aligned([sentence], ["Der Hund."])
+            assert await answer("/align", align) == {
+                "links": [list(link) for link in aligned.nearest_targets()]
+            }
             described = await (await client.get("/v1/models/en-de/metadata")).json()
             signatures = described["metadata"]["signature_def"]["signature_def"]
             assert signatures.keys() == {"serving_default", "translate_beam"}

@@ -19,7 +19,7 @@ from ai_edge_litert.interpreter import Interpreter
 
 from tfformer.data.encoding import in_batches
 from tfformer.engines.artifact import open_export
-from tfformer.engines.engine import NO_TRANSLATION, PREFIX, PREFIXES, Engine
+from tfformer.engines.engine import ALIGN, NO_TRANSLATION, PREFIX, PREFIXES, Engine
 from tfformer.inference import Translation
 from tfformer.runtime.tensorflow import silence
 from tfformer.special_ids import END_ID, PAD_ID
@@ -97,6 +97,13 @@ class LitertEngine(Engine):
                 translations[number] = row
         return translations
 
+    def _align_ids(self, sources: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        search = self._free.get()
+        try:
+            return search.align(sources, targets)
+        finally:
+            self._free.put(search)
+
     def _translations(
         self,
         rows: Sequence[Sequence[int]],
@@ -165,6 +172,29 @@ class IdSearch:
             ids.append(np.pad(result.ids, ends, constant_values=END_ID))
         scores = np.concatenate([result.scores for result in results])
         return TranslatedIds(np.concatenate(ids), scores)
+
+    def align(self, sources: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return log-probabilities (B, T) and attention (B, T, S).
+
+        The rows of sources (B, S) and targets (B, T) end with the end token, and then have zeros.
+        """
+        shape: Sequence[int | None] = self._signatures[ALIGN]["inputs"]["ids"]["shape"]
+        inputs = {}
+        for prefix, ids in (("", sources), ("target_", targets)):
+            width = shape[1] or ids.shape[1]
+            inputs[f"{prefix}ids"] = np.pad(ids, ((0, 0), (0, width - ids.shape[1])))
+            lengths = np.count_nonzero(ids, axis=1).astype(np.int32)
+            inputs[f"{prefix}lengths"] = lengths - 1  # without end tokens
+        align = self._interpreter.get_signature_runner(ALIGN)
+        size = shape[0] or len(sources)
+        batches = [
+            align(**{name: values[row : row + size] for name, values in inputs.items()})
+            for row in range(0, len(sources), size)
+        ]
+        names = ("log_probs", "attention")
+        log_probs, attention = (np.concatenate([batch[n] for batch in batches]) for n in names)
+        length = targets.shape[1]
+        return log_probs[:, :length], attention[:, :length, : sources.shape[1]]
 
     def _run(
         self,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 START, END = "<s>", "</s>"
 WORD_START = "▁"  # SentencePiece's mark for the space before a word
-BATCH_TOKENS = 2_048
+BATCH_TOKENS = 1_024
 
 Alignment = tuple[tuple[int, int], ...]  # (source word, target word), in order
 

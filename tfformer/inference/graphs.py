@@ -461,7 +461,7 @@ def aligned_ids(
     previous = tf.concat([starts, target], axis=1)[:, :-1]  # (B, T), even if T is 0
     hidden, attention = model.hidden_and_alignment({"source": source, "target": previous})
     logits = tf.cast(to_logits(hidden), tf.float32)  # (B, T, V)
-    log_probs = -tf.nn.sparse_softmax_cross_entropy_with_logits(target, logits)
+    log_probs = tf.gather(tf.nn.log_softmax(logits), target, axis=2, batch_dims=2)  # (B, T)
     is_real = (target != PAD_ID) & (source[:, :1] != PAD_ID)
     return AlignedIds(
         tf.where(is_real, log_probs, 0.0),

@@ -15,10 +15,16 @@ import tensorflow as tf
 from ai_edge_litert import schema_py_generated as schema
 from ai_edge_litert.tools import flatbuffer_utils
 
-from tfformer.engines.engine import BEAM, CONTINUATIONS, PREFIX
+from tfformer.engines.engine import ALIGN, BEAM, CONTINUATIONS, PREFIX
 from tfformer.export.litert.converter import convert
 from tfformer.export.saved_model.signatures import Functions
-from tfformer.inference.graphs import continue_translations, source_ids, translate_ids
+from tfformer.inference.graphs import (
+    aligned_ids,
+    continue_translations,
+    source_ids,
+    translate_ids,
+    with_end,
+)
 from tfformer.inference.text_model import TextModel
 from tfformer.inference.translator import Translator
 from tfformer.runtime.tracing import traced
@@ -52,6 +58,7 @@ def write(path: Path, translator: TextModel, quantize: str, static: bool) -> Non
                 functions[name] = _over_ids(translator, width, signature)
         else:
             functions[signature] = _over_ids(translator, None, signature)
+    functions[ALIGN] = _align_ids(translator, longest if static else None)
 
     def save(folder: str) -> None:
         # Without the trackable object LiteRT would not find the weights.
@@ -105,6 +112,28 @@ def _described(
             "shape": [None if size < 0 else int(size) for size in shape],
         }
     return described
+
+
+def _align_ids(
+    translator: Translator, width: int | None
+) -> tf.types.experimental.PolymorphicFunction:
+    """Ids (B, S) and the ids of given translations (B, T) -> log-probabilities and attention."""
+    batch = 1 if width else None
+    specs = [
+        tf.TensorSpec((batch, width), tf.int32, "ids"),
+        tf.TensorSpec((batch,), tf.int32, "lengths"),
+        tf.TensorSpec((batch, width), tf.int32, "target_ids"),
+        tf.TensorSpec((batch,), tf.int32, "target_lengths"),
+    ]
+
+    def align(
+        ids: tf.Tensor, lengths: tf.Tensor, target_ids: tf.Tensor, target_lengths: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        source = source_ids(ids, lengths, translator.max_length)
+        target = with_end(target_ids, target_lengths, translator.max_length)
+        return aligned_ids(translator.model, source, target)._asdict()
+
+    return traced(align, input_signature=specs)
 
 
 def _over_ids(
