@@ -118,6 +118,11 @@ def test_an_export_may_have_one_direction(two_ways, tmp_path):
         assert engine.translate([GERMAN, ""], beam_size=1) == [ENGLISH, ""]
 
 
+def test_a_page_does_not_choose_the_tag(two_ways, tmp_path):
+    with pytest.raises(ValueError, match="the page cannot put the tag <en> before a text; leave"):
+        export_model(two_ways, tmp_path, "web", source_language="de", target_language="en")
+
+
 def test_a_tag_is_no_word_of_an_alignment(two_ways):
     """With the tag in the text it is word 0; with --languages words count as in the text."""
     in_text = alignments(Translator.load(two_ways), [f"<de> {ENGLISH}"], [GERMAN])[0]
