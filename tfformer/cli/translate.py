@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tfformer.text import TextTranslator
 
 UNTRAINED = (
-    "this model was trained without data.augment.terms, so the translations in the glossary are "
+    "this model has not learned to inflect terms, so the translations in the glossary are "
     "inserted as they are"
 )
 LINES_ONLY = ("n_best", "scores", "alignments", "rerank")  # options
