@@ -436,9 +436,11 @@ def token_log_probs(
 ) -> tf.Tensor:
     """Return log P(token | source, target tokens before it), (B, T) float32 in nats.
 
-    The arguments are those of `aligned_ids`. The result is 0 at padding and for a blank source.
+    `source` (B, S) and `target` (B, T) are int32, each row ending with the end token; a blank
+    sentence is all padding. The result is 0 at padding and for a blank source.
     """
-    return aligned_ids(model, source, target, to_logits).log_probs
+    hidden = model.hidden({"source": source, "target": _previous(target)})  # (B, T, D)
+    return _log_probs(hidden, source, target, to_logits or model.logits)
 
 
 class AlignedIds(NamedTuple):
@@ -451,22 +453,31 @@ class AlignedIds(NamedTuple):
 def aligned_ids(
     model: Transformer, source: tf.Tensor, target: tf.Tensor, to_logits: ToLogits | None = None
 ) -> AlignedIds:
-    """Compute the probability of each target token, and its attention to the source tokens.
-
-    `source` (B, S) and `target` (B, T) are int32, each row ending with the end token; a blank
-    sentence is all padding. Log-probabilities and weights are 0 at padding and for a blank source.
-    """
-    to_logits = to_logits or model.logits
-    starts = tf.fill((tf.shape(target)[0], 1), START_ID)
-    previous = tf.concat([starts, target], axis=1)[:, :-1]  # (B, T), even if T is 0
-    hidden, attention = model.hidden_and_alignment({"source": source, "target": previous})
-    logits = tf.cast(to_logits(hidden), tf.float32)  # (B, T, V)
-    log_probs = tf.gather(tf.nn.log_softmax(logits), target, axis=2, batch_dims=2)  # (B, T)
-    is_real = (target != PAD_ID) & (source[:, :1] != PAD_ID)
+    """Compute `token_log_probs`, and the attention of each target token to the source tokens."""
+    inputs = {"source": source, "target": _previous(target)}
+    hidden, attention = model.hidden_and_alignment(inputs)
     return AlignedIds(
-        tf.where(is_real, log_probs, 0.0),
-        tf.where(is_real[:, :, tf.newaxis], tf.cast(attention, tf.float32), 0.0),
+        _log_probs(hidden, source, target, to_logits or model.logits),
+        tf.where(_is_real(source, target)[..., tf.newaxis], tf.cast(attention, tf.float32), 0.0),
     )
+
+
+def _previous(target: tf.Tensor) -> tf.Tensor:
+    """Return the token before each target token, (B, T), even if T is 0."""
+    starts = tf.fill((tf.shape(target)[0], 1), START_ID)
+    return tf.concat([starts, target], axis=1)[:, :-1]
+
+
+def _log_probs(
+    hidden: tf.Tensor, source: tf.Tensor, target: tf.Tensor, to_logits: ToLogits
+) -> tf.Tensor:
+    logits = tf.cast(to_logits(hidden), tf.float32)  # (B, T, V)
+    log_probs = tf.gather(tf.nn.log_softmax(logits), target, axis=2, batch_dims=2)
+    return tf.where(_is_real(source, target), log_probs, 0.0)
+
+
+def _is_real(source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
+    return (target != PAD_ID) & (source[:, :1] != PAD_ID)
 
 
 def continue_prefixes(

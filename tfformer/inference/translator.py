@@ -506,8 +506,10 @@ class Translator(TextModel):
 
         Raises:
             ValueError: The numbers of sources and targets differ, a sentence is not Unicode text,
-                or the weights are damaged.
+                the weights are damaged, or the model is made from keras-hub.
         """
+        if not self.model.can_align:
+            raise ValueError("a model from keras-hub does not return its attention; use another")
         check_pairs(sources, targets)
         read, written = self.encode(sources), self.encode_targets(targets)
         warn_of_truncation([sources, targets], [read, written], stacklevel=2)

@@ -77,6 +77,8 @@ class KerasHubModel(Transformer):
         lm: The `Seq2SeqLM`.
     """
 
+    can_align = False  # keras-hub's layers do not return their attention
+
     def __init__(
         self,
         task: type[Any],

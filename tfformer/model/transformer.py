@@ -90,6 +90,7 @@ class Transformer(TokenModel):
         TensorShape([1, 4, 120])
     """
 
+    can_align = True  # whether `hidden_and_alignment` is available
     encoder_class = Encoder
     decoder_class = Decoder
     arguments = (

@@ -58,7 +58,8 @@ def write(path: Path, translator: TextModel, quantize: str, static: bool) -> Non
                 functions[name] = _over_ids(translator, width, signature)
         else:
             functions[signature] = _over_ids(translator, None, signature)
-    functions[ALIGN] = _align_ids(translator, longest if static else None)
+    if translator.model.can_align:
+        functions[ALIGN] = _align_ids(translator, longest if static else None)
 
     def save(folder: str) -> None:
         # Without the trackable object LiteRT would not find the weights.

@@ -45,6 +45,8 @@ TARGET_IDS = [
     tf.TensorSpec((None,), tf.int32, "target_lengths"),
 ]
 
+ALIGNED = "translate_aligned"
+
 Functions = dict[str, tf.types.experimental.PolymorphicFunction]  # signature name -> function
 
 
@@ -110,13 +112,12 @@ class _Translating:
             "serving_default": traced(self.translate, input_signature=[TEXT]),
             "translate_beam": traced(self.translate_beam, input_signature=[TEXT]),
             PREFIX: traced(self.translate_prefix, input_signature=[TEXT, BEGINNING]),
-            "translate_aligned": traced(self.translate_aligned, input_signature=[TEXT]),
             "score": traced(self.score, input_signature=[SOURCE, TARGET]),
         }
-        over_ids = {
-            "translate_ids": traced(self.translate_ids, input_signature=IDS),
-            ALIGN: traced(self.align_ids, input_signature=[*IDS, *TARGET_IDS]),
-        }
+        over_ids = {"translate_ids": traced(self.translate_ids, input_signature=IDS)}
+        if self.translator.model.can_align:
+            over_text[ALIGNED] = traced(self.translate_aligned, input_signature=[TEXT])
+            over_ids[ALIGN] = traced(self.align_ids, input_signature=[*IDS, *TARGET_IDS])
         return Signatures(over_ids, over_text)
 
     def translate(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -325,15 +326,17 @@ def questions_of(model: TextModel, samples: Sequence[str]) -> list[Question]:
         translations = [text for text, _ in over_text.expected]
         sources, targets = model.encode(samples), model.encode_targets(translations)
         log_probs = [score.log_prob for score in model.score(sources, targets)]
-        return [
+        questions = [
             _over_ids("translate_ids", model, samples, over_text.expected),
             over_text,
             beam("translate_beam", model, samples),
             continued(PREFIX, model, samples),
-            Question("translate_aligned", 1, "translate_aligned", *over_text[3:]),
-            _align(model, sources, model.encode_targets(samples)),
             _score({"source": samples, "target": translations}, translations, log_probs),
         ]
+        if model.model.can_align:
+            questions.append(Question(ALIGNED, 1, ALIGNED, *over_text[3:]))
+            questions.append(_align(model, sources, model.encode_targets(samples)))
+        return questions
     assert isinstance(model, Generator)
     encoded = model.encode(samples)
     expected = model.complete(encoded)
