@@ -269,6 +269,15 @@ def test_words_that_belong_together_are_told():
     assert unknown[0] == 404
 
 
+@pytest.mark.parametrize(("tokens", "links"), [(7, [[0, 1], [1, 0]]), (8, [])])
+def test_the_tokens_of_a_translation_are_those_of_its_vocabulary(tokens, links):
+    model = backwards("mine", [], backwards_links)
+    model.newest.tokenizers.target.encode = lambda texts: [[5] * tokens for _ in texts]
+    model.newest.count_tokens = lambda texts: [2 if text == "A dog." else 99 for text in texts]
+    pair = {"q": "A dog.", "translation": ".god A", "model": "mine"}
+    assert posted([model], ("/align", pair)) == [(200, {"links": links})]
+
+
 SOURCE_WORDS = (
     "[...document.querySelectorAll('#mirror .linked')].map(one => one.textContent).join()"
 )

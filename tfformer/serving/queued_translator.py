@@ -158,11 +158,14 @@ class QueuedTranslator:
         if not version.can_align:
             return []
         tagged = direction.tagged(source)
+
+        def is_too_long() -> bool:
+            assert version.tokenizers is not None
+            (written,) = version.tokenizers.target.encode([translation])
+            return max(len(written), *version.count_tokens([tagged])) > version.max_tokens
+
         loop = asyncio.get_running_loop()
-        counts = await loop.run_in_executor(
-            self._threads, version.count_tokens, [tagged, translation]
-        )
-        if max(counts) > version.max_tokens:
+        if await loop.run_in_executor(self._threads, is_too_long):
             return []
         (links,) = await loop.run_in_executor(
             self._aligner, version.nearest_targets, [tagged], [translation]
