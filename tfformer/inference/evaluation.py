@@ -55,9 +55,8 @@ def bleu_tokenizer(config: Config, language: str | None = None) -> str:
     """Return the name of SacreBLEU's tokenizer for the target of a recipe.
 
     With `training.bleu_tokenizer: auto` the last of `data.languages`, or else `language`, decides.
-    The default is 13a,
-    for languages with spaces between words and if no languages are named. Japanese and Korean are
-    scored by characters if the library of their tokenizer is not installed.
+    The default is 13a, for languages with spaces between words and if no languages are named.
+    Japanese and Korean are scored by characters if the library of their tokenizer is not installed.
     """
     if config.training.bleu_tokenizer != "auto":
         return config.training.bleu_tokenizer

@@ -271,9 +271,8 @@ def start_decoding(
 
     If S is static, so is the capacity, which also fits a prefix of P tokens, and every shape in the
     graph is fixed. Otherwise the cache starts small and grows, because few translations approach
-    their limit. With `candidates`, the
-    search uses their indices as ids. At least one token follows a prefix, if `max_length` permits
-    it. The other arguments are those of `translate_ids`.
+    their limit. With `candidates`, the search uses their indices as ids. At least one token follows
+    a prefix, if `max_length` permits it. The other arguments are those of `translate_ids`.
     """
     lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.int32)  # (B,)
     max_lengths = length_limits(lengths, max_length, model.dialect)  # (B,)
