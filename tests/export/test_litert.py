@@ -73,6 +73,8 @@ def test_each_file_aligns_as_the_run_does(dynamic, static, translator):
     for folder in (dynamic, static):
         with open_engine(folder) as engine:
             pairs = engine.aligned(sentences, translations)
+            with pytest.raises(ValueError, match="2 sources and 1 targets cannot be paired"):
+                engine.aligned(["Yes", "No"], ["Ja"])
         for pair, of_run in zip(pairs, expected, strict=True):
             assert pair[:2] == of_run[:2]
             assert pair.links() == of_run.links()

@@ -183,13 +183,14 @@ class Engine(ABC):
         """Return the attention and the probability of each token of given translations.
 
         Sentences and translations are truncated to `max_tokens`. It raises ValueError if the
-        artifact cannot align words.
+        artifact cannot align words, or the numbers of sentences and translations differ.
         """
         if not self.can_align:
             raise ValueError(
                 "the export has no word alignments; export the run again as saved_model or litert, "
                 "or use the run directory"
             )
+        check_pairs(sentences, translations)
         target = self._tokenizers.target
         targets = [row[: self.max_tokens] for row in target.encode(list(translations))]
         return align_pairs(self._tokenizers, self._encoded(sentences), targets, self._align_ids)
