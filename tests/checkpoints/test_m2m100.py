@@ -12,6 +12,7 @@ from tfformer.checkpoints.hugging_face import reader as hugging_face
 from tfformer.checkpoints.import_model import import_model
 from tfformer.cli.main import main
 from tfformer.data.sentencepiece_proto import ModelProto
+from tfformer.explain.attention_maps import attention
 from tfformer.inference.translator import Translator
 from tfformer.run_directory import Run
 
@@ -222,3 +223,16 @@ def test_languages_begin_behind_the_last_token(tmp_path):
     message = "has 120 tokens, but no file names the language tokens with ids from 120 on"
     with pytest.raises(ValueError, match=message):
         read(folder, "NLLB")
+
+
+def test_language_tokens_are_no_words_of_an_alignment(loaded):
+    translator = loaded("M2M")
+    source, target = "we see the dog.", "wir sie."
+    (pair,) = translator.aligned([source], [target])
+    assert "".join(pair.source) == "▁we▁see▁the▁dog.</s>"
+    assert "".join(pair.target) == "▁wir▁sie.</s>"
+    assert [word for word, _ in pair.nearest_targets()] == [0, 1, 2, 3]
+    (score,) = translator.score([source], [target])
+    np.testing.assert_allclose(pair.log_probs, score.log_probs[1:], atol=1e-4)
+    weights = attention(translator, source, target).cross.weights[-2:][0].mean(axis=0)
+    np.testing.assert_allclose(pair.attention, weights[1:, 1:], atol=1e-5)

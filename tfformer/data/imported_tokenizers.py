@@ -221,7 +221,6 @@ class PieceTokenizer(Tokenizer):
         order = hashes.argsort(kind="stable").astype("int32")
         hashes = hashes[order]
         has_codes = bool(self.codes)
-        prefix = [] if self.prefix_id is None else [self.prefix_id]
 
         def look_up(piece: tf.Tensor) -> tf.Tensor:
             """(N,) string -> (N,) int32."""
@@ -238,14 +237,14 @@ class PieceTokenizer(Tokenizer):
                 text = tf.strings.regex_replace(text, pattern, replacement)
             if not has_codes:
                 ids = cutter.tokenize(text)
-                return with_prefix(ids.with_flat_values(look_up(ids.flat_values)), prefix)
+                return with_prefix(ids.with_flat_values(look_up(ids.flat_values)), self.begin_ids)
             has_code = tf.strings.regex_full_match(text, r"(?s)>>.*?<<.*")
             code = tf.strings.regex_replace(text, r"(?s)^(>>.*?<<).*$", r"\1")
             after_code = tf.strings.regex_replace(text, r"(?s)^>>.*?<<", "", replace_global=False)
             body = cutter.tokenize(tf.where(has_code, after_code, text))
             codes = tf.ragged.boolean_mask(code[:, tf.newaxis], has_code[:, tf.newaxis])
             ids = tf.concat([codes, body], axis=1)
-            return with_prefix(ids.with_flat_values(look_up(ids.flat_values)), prefix)
+            return with_prefix(ids.with_flat_values(look_up(ids.flat_values)), self.begin_ids)
 
         @traced(input_signature=[tf.TensorSpec([None, None], tf.int32)])
         def detokenize(ids: tf.Tensor) -> tf.Tensor:

@@ -250,7 +250,7 @@ class Tokenizer:
             ValueError: A sentence is not Unicode text, or `sentences` is a single string.
         """
         rows = self._processor.encode(checked_texts(sentences))
-        return [[*self.tag_ids, *row] if row else row for row in rows]
+        return [[*self.begin_ids, *row] if row else row for row in rows]
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """Decode rows of ids.
@@ -324,8 +324,10 @@ class Tokenizer:
         )
 
     @functools.cached_property
-    def tag_ids(self) -> list[int]:
-        """The ids that `encode` puts before every sentence; empty without `tag`."""
+    def begin_ids(self) -> list[int]:
+        """The ids that `encode` puts before every sentence: of `tag`, `prefix_id`, or none."""
+        if self.prefix_id is not None:
+            return [self.prefix_id]
         return self._processor.encode(self.tag) if self.tag else []
 
     @functools.cached_property
@@ -351,7 +353,7 @@ class Tokenizer:
         @traced(input_signature=[tf.TensorSpec([None], tf.string)])
         def tokenize(text: tf.Tensor) -> tf.RaggedTensor:
             ids = operation(self.model).tokenize(text).with_row_splits_dtype(tf.int64)
-            return with_prefix(ids, self.tag_ids)
+            return with_prefix(ids, self.begin_ids)
 
         @traced(input_signature=[tf.TensorSpec([None, None], tf.int32)])
         def detokenize(ids: tf.Tensor) -> tf.Tensor:

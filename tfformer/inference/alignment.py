@@ -47,7 +47,7 @@ class Aligned(NamedTuple):
 
     source: tuple[str, ...]  # S pieces, the end token last; empty if a side is blank
     target: tuple[str, ...]  # T pieces, the end token last; empty if a side is blank
-    attention: np.ndarray  # (T, S); each row sums to 1
+    attention: np.ndarray  # (T, S); each row sums to 1 with the weight of a tag, which S excludes
     log_probs: np.ndarray  # (T,) in nats
 
     def links(self) -> Alignment:
@@ -135,7 +135,8 @@ def align_pairs(
     """Align pairs of ids without end tokens, those of similar length in one batch."""
     blank = Aligned((), (), np.zeros((0, 0), np.float32), np.zeros(0, np.float32))
     aligned = [blank] * len(sources)
-    begin = len(tokenizers.source.tag_ids)  # the tag is not a word of the sentence
+    # A tag or a language token is not a word of the sentence.
+    begin, target_begin = (len(side.begin_ids) for side in (tokenizers.source, tokenizers.target))
     source_rows, target_rows = ([[*ids, END_ID] for ids in side] for side in (sources, targets))
     lengths = [max(map(len, pair)) for pair in zip(source_rows, target_rows, strict=True)]
     order = [n for n in range(len(sources)) if sources[n] and targets[n]]
@@ -144,9 +145,10 @@ def align_pairs(
         batch = (pad([rows[n] for n in numbers]) for rows in (source_rows, target_rows))
         for n, log_probs, attention in zip(numbers, *align_ids(*batch), strict=True):
             source = (*tokenizers.source.pieces(sources[n][begin:]), END)
-            target = (*tokenizers.target.pieces(targets[n]), END)
-            attention = attention[: len(target), begin : begin + len(source)]
-            aligned[n] = Aligned(source, target, attention, log_probs[: len(target)])
+            target = (*tokenizers.target.pieces(targets[n][target_begin:]), END)
+            rows = slice(target_begin, target_begin + len(target))
+            attention = attention[rows, begin : begin + len(source)]
+            aligned[n] = Aligned(source, target, attention, log_probs[rows])
     return aligned
 
 

@@ -173,20 +173,20 @@ class _Translating:
         result = self._search(source, beam_size=1)
         target = _best_ids(result)["ids"]
         pair = aligned_ids(self.translator.model, source, target, self.to_logits)
+        tokenizers = self.translator.tokenizers
+        begin = len(tokenizers.target.begin_ids)  # the language token is not translated
+        target, log_probs, attention = (values[:, begin:] for values in (target, *pair))
         is_real = tf.not_equal(target, PAD_ID) & tf.not_equal(source[:, :1], PAD_ID)
         count = tf.math.count_nonzero(is_real, axis=1, dtype=tf.float32)
-        tokenizers = self.translator.tokenizers
         return {
             "translation": tokenizers.target.detokenize(result.ids[:, 0]),
             "score": result.scores[:, 0],
             "pieces": _pieces(tokenizers.target, target),
             "source_pieces": _pieces(tokenizers.source, source),
-            "source_index": tf.argmax(pair.attention, axis=2, output_type=tf.int32),
-            "attention": tf.reduce_max(pair.attention, axis=2),
-            "probability": tf.where(is_real, tf.exp(pair.log_probs), 0.0),
-            "confidence": tf.exp(
-                tf.math.divide_no_nan(tf.reduce_sum(pair.log_probs, axis=1), count)
-            ),
+            "source_index": tf.argmax(attention, axis=2, output_type=tf.int32),
+            "attention": tf.reduce_max(attention, axis=2),
+            "probability": tf.where(is_real, tf.exp(log_probs), 0.0),
+            "confidence": tf.exp(tf.math.divide_no_nan(tf.reduce_sum(log_probs, axis=1), count)),
         }
 
     def align_ids(
@@ -380,10 +380,12 @@ def _align(model: Translator, sources: EncodedSentences, targets: EncodedSentenc
         inputs[f"{prefix}ids"] = pad(rows).tolist()
         inputs[f"{prefix}lengths"] = list(map(len, rows))
     texts = [str(number) for number in numbers]
+    both = model.tokenizers
+    begin, target_begin = (len(side.begin_ids) for side in (both.source, both.target))
 
     def read(outputs: Outputs) -> list[Scored]:
-        strongest = (sum(map(max, weights)) for weights in outputs["attention"])
-        return list(zip(texts, strongest, strict=True))
+        attention = ([row[begin:] for row in rows[target_begin:]] for rows in outputs["attention"])
+        return list(zip(texts, (sum(map(max, rows)) for rows in attention), strict=True))
 
     aligned = model.aligned(sources.take(numbers), targets.take(numbers))
     strongest = [float(pair.attention.max(axis=1).sum()) for pair in aligned]
