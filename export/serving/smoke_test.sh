@@ -23,7 +23,7 @@ expect() {
 }
 
 expect 200 AVAILABLE "$model"
-for signature in serving_default translate_beam translate_prefix translate_aligned translate_ids align_ids score; do
+for signature in serving_default translate_beam translate_prefix translate_ids score; do
   expect 200 "\"$signature\"" "$model/metadata"
 done
 expect 200 '"translation"' "$model:predict" '{"instances": ["Good morning."]}'
@@ -31,7 +31,6 @@ expect 200 '"translation"' "$model:predict" '{"inputs": {"text": ["Good morning.
 expect 200 '"scores"' "$model:predict" '{"signature_name": "translate_beam", "instances": [{"text": "Good morning."}]}'
 expect 200 '"probabilities"' "$model:predict" \
   '{"signature_name": "translate_prefix", "instances": [{"text": "Good morning.", "prefix": ""}]}'
-expect 200 '"confidence"' "$model:predict" '{"signature_name": "translate_aligned", "instances": ["Good morning."]}'
 expect 200 '"log_prob"' "$model:predict" \
   '{"signature_name": "score", "instances": [{"source": "Good morning.", "target": "Guten Morgen."}]}'
 expect 400 '"error"' "$model:predict" 'no JSON'

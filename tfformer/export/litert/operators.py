@@ -56,6 +56,7 @@ def use_builtins(model: schema.ModelT) -> None:
                 operator.customOptions = None
         for operator in subgraph.operators:
             _use_expand_dims(model, subgraph, operator)
+    _forget_unused_codes(model)
 
 
 def _use_expand_dims(
@@ -81,6 +82,14 @@ def _use_expand_dims(
     operator.builtinOptionsType = schema.BuiltinOptions.ExpandDimsOptions
     operator.builtinOptions = schema.ExpandDimsOptionsT()
     operator.customOptions = None
+
+
+def _forget_unused_codes(model: schema.ModelT) -> None:
+    operators = [operator for subgraph in model.subgraphs for operator in subgraph.operators]
+    used = sorted({operator.opcodeIndex for operator in operators})
+    model.operatorCodes = [model.operatorCodes[index] for index in used]
+    for operator in operators:
+        operator.opcodeIndex = used.index(operator.opcodeIndex)
 
 
 def _free_shape(tensor: schema.TensorT) -> list[int]:
