@@ -16,7 +16,6 @@ TERMS = [
     Term("New York", "New York"),
 ]
 SYMBOLS = ("⟦1⟧", "⟦2⟧")
-TRAINED = (*SYMBOLS, "⟦t⟧", "⟦=⟧", "⟦/t⟧")
 
 
 def heard_and_said(text, format="text", translate=lambda text: text, symbols=()):
@@ -76,25 +75,11 @@ def test_a_term_is_a_whole_word(text, expected):
     assert [term.target for _, term in Glossary(TERMS).matches(text)] == expected
 
 
-@pytest.mark.parametrize("format", ["text", "lines"])
-def test_a_trained_model_reads_terms_beside_their_translations(format):
-    heard, _ = heard_and_said("The Engine is old.", format, symbols=TRAINED)
-    assert heard == ["The ⟦t⟧ Engine ⟦=⟧ Motor ⟦/t⟧ is old."]
-
-
-@pytest.mark.parametrize(
-    ("said", "expected"),
-    [("Der Motor.", "Der Motor."), ("⟦t⟧ Der ⟦=⟧ Motor ⟦/t⟧.", " Der Motor."), ("⟦=⟧", "Engine.")],
-)
-def test_no_symbol_of_a_term_is_in_a_translation(said, expected):
-    assert heard_and_said("Engine.", translate=lambda _: said, symbols=TRAINED)[1] == expected
-
-
 @pytest.mark.parametrize(
     ("symbols", "read"), [((), ["The Motor is old."]), (SYMBOLS, ["The ⟦1⟧ is old."])]
 )
 @pytest.mark.parametrize("format", ["text", "lines"])
-def test_another_model_copies_the_translation(symbols, read, format):
+def test_the_translation_of_a_term_is_a_protected_word(symbols, read, format):
     heard, said = heard_and_said("The engine is old.", format, str.upper, symbols)
     assert heard == read
     assert said == "THE Motor IS OLD."

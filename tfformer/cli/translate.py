@@ -45,10 +45,7 @@ if TYPE_CHECKING:
     from tfformer.inference import Translation
     from tfformer.text import TextTranslator
 
-UNTRAINED = (
-    "this model has not learned to inflect terms, so the translations in the glossary are "
-    "inserted as they are"
-)
+NOT_INFLECTED = "the translations in the glossary are inserted as they are, without inflection"
 LINES_ONLY = ("n_best", "scores", "alignments", "rerank")  # options
 
 Advance = Callable[[int], None]  # called with the number of lines done since the last call
@@ -272,8 +269,8 @@ def _translate_text(options: Options, format: str, is_typed: bool) -> None:
         output_file(options.output) as output,
         Progress(output) as progress,
     ):
-        if texts.glossary and not texts.annotates_terms:
-            print(UNTRAINED, file=sys.stderr)
+        if texts.glossary:
+            print(NOT_INFLECTED, file=sys.stderr)
         if is_typed:
             for line in typed_lines("Enter one line of text at a time."):
                 print(texts.translate(line, format), file=output, flush=True)

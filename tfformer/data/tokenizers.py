@@ -33,7 +33,6 @@ from tfformer.special_ids import (
     PLACEHOLDER,
     START_ID,
     TAG,
-    TERM_SYMBOLS,
     UNKNOWN_ID,
 )
 from tfformer.storage import whole_files as files
@@ -219,7 +218,7 @@ class Tokenizer:
         """Whether TF Text's fast operation, which LiteRT uses, returns the same ids as `encode`.
 
         This holds for unigram vocabularies with an "nmt_" normalization, without byte fallback, and
-        without symbols other than placeholders such as "⟦1⟧" and those of terms.
+        without symbols other than placeholders such as "⟦1⟧".
         """
         proto = ModelProto.FromString(self.model)
         trainer, normalizer = proto.trainer_spec, proto.normalizer_spec
@@ -385,13 +384,9 @@ class Tokenizers:
 
     @property
     def placeholders(self) -> tuple[str, ...]:
-        """The symbols of both vocabularies that stand for words, such as "⟦1⟧".
-
-        The symbols of terms follow if the source vocabulary contains them.
-        """
+        """The symbols of both vocabularies that stand for words, such as "⟦1⟧"."""
         shared = [symbol for symbol in self.source.symbols if symbol in self.target.symbols]
-        terms = TERM_SYMBOLS if set(TERM_SYMBOLS) <= set(self.source.symbols) else ()
-        return (*filter(PLACEHOLDER.fullmatch, shared), *terms)
+        return tuple(filter(PLACEHOLDER.fullmatch, shared))
 
     @property
     def digests(self) -> dict[str, str]:
@@ -514,14 +509,14 @@ def _check_symbols(symbols: Sequence[str]) -> None:
 
 
 def _are_symbols_apart(proto: Any) -> bool:
-    """Return whether each symbol is in the brackets ⟦⟧, which no other piece contains.
+    """Return whether each symbol is a placeholder in brackets that no other piece contains.
 
     The fast operation treats a symbol as a piece with the best score, and normalises it too.
     """
     symbols = [p.piece for p in proto.pieces if p.type == USER_DEFINED]
     pieces = [p.piece for p in proto.pieces if p.type == NORMAL]
     return not symbols or (
-        all(PLACEHOLDER.fullmatch(symbol) or symbol in TERM_SYMBOLS for symbol in symbols)
+        all(map(PLACEHOLDER.fullmatch, symbols))
         and not any(re.search(".[⟦⟧]|[⟦⟧].", p) for p in pieces)
     )
 

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from tfformer.special_ids import TERM_SYMBOLS, annotated
-from tfformer.text.marked_sentence import MarkedSentence, Piece, Role, cut, raw_text
+from tfformer.text.marked_sentence import MarkedSentence, Piece, Role, cut
 from tfformer.text.protected_words import LETTER
 from tfformer.text.segmentation import Span
 
@@ -100,11 +99,9 @@ class Glossary:
                 start += 1
 
 
-def with_terms(sentence: MarkedSentence, glossary: Glossary, annotates: bool) -> MarkedSentence:
-    """Return a sentence in which the model reads the glossary's translations.
+def with_terms(sentence: MarkedSentence, glossary: Glossary) -> MarkedSentence:
+    """Return a sentence whose terms are protected words, which are written as their translations.
 
-    The translation of a term follows it, between symbols, if the model has learned such
-    annotations. Otherwise the term becomes a protected word, which is written as its translation.
     A term that contains markup or a protected word is not replaced.
     """
     text = sentence.text
@@ -121,23 +118,8 @@ def with_terms(sentence: MarkedSentence, glossary: Glossary, annotates: bool) ->
         if number % 2 == 0 or not words or not is_plain:
             pieces += group
             continue
-        (start, end), term = matches[number // 2]
-        new = Piece(raw_text(words), annotated(text[start:end], term.target))
-        if not annotates:
-            raw = "".join(sentence.escapes.get(character, character) for character in term.target)
-            new = Piece(raw, term.target, Role.COPY)
-        pieces += [*group[: shown[0]], new, *group[shown[-1] + 1 :]]
+        _, term = matches[number // 2]
+        raw = "".join(sentence.escapes.get(character, character) for character in term.target)
+        translated = Piece(raw, term.target, Role.COPY)
+        pieces += [*group[: shown[0]], translated, *group[shown[-1] + 1 :]]
     return sentence._replace(pieces=tuple(pieces))
-
-
-ANNOTATION = re.compile("{} (.*?) {}.*?{}".format(*TERM_SYMBOLS))
-
-
-def without_annotations(text: str) -> str:
-    """Return a text with each annotated term as it was.
-
-    Example:
-        >>> without_annotations("The ⟦t⟧ engine ⟦=⟧ Motor ⟦/t⟧ is old.")
-        'The engine is old.'
-    """
-    return ANNOTATION.sub(r"\1", text)

@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tfformer.special_ids import PLACEHOLDER, TERM_SYMBOLS
+from tfformer.special_ids import PLACEHOLDER
 from tfformer.text.formats.html import read_html
 from tfformer.text.formats.markdown import read_markdown
 from tfformer.text.formats.plain import read_lines, read_text
 from tfformer.text.formats.srt import read_subtitles
 from tfformer.text.formats.xml import read_xml
-from tfformer.text.glossary import Glossary, with_terms, without_annotations
+from tfformer.text.glossary import Glossary, with_terms
 from tfformer.text.marked_sentence import (
     MarkedSentence,
     Part,
@@ -29,7 +29,6 @@ from tfformer.text.segmentation import BLOCK, CountTokens, divided
 
 MAX_CHARACTERS = 5_000  # sentence limit for a model whose tokens are not known
 MARK = "\ufeff"  # byte order mark: some files begin with it
-SYMBOL = re.compile("|".join([PLACEHOLDER.pattern, *TERM_SYMBOLS]))
 SAID = re.compile(r"[^\W_]")  # a letter or a number
 PORTION = 512  # parts of a text that are held, translated and yielded at a time
 
@@ -63,16 +62,16 @@ class TextTranslator:
         language: The code of the source language, such as "en".
         keep: Words and phrases to protect, in addition to addresses, file names, placeholders,
             identifiers and emoji.
-        placeholders: Symbols that the model has learned. Symbols such as "⟦1⟧" replace protected
-            words in its input. With "⟦t⟧", "⟦=⟧" and "⟦/t⟧", it reads the translations of terms.
+        placeholders: Symbols that the model has learned to copy, such as "⟦1⟧". They replace
+            protected words in its input.
         tags: Symbols that choose how the model translates, such as "<de>". A text that begins with
             a tag and a space is translated with the tag before each sentence.
         target_language: The code of the target language, for the attribute `lang` of a page.
         attributes: Whether `alt`, `title`, `placeholder`, `aria-label` and a page's description are
             translated, as well as the text of images and the titles of images and links in
             Markdown.
-        glossary: The translations of terms. A model that has not learned terms gets them as
-            protected words, so their form does not change.
+        glossary: The translations of terms, which are inserted as protected words, so their form
+            does not change.
 
     Example:
         >>> shout = TextTranslator(lambda sentences: [text.upper() for text in sentences])
@@ -91,11 +90,6 @@ class TextTranslator:
     attributes: bool = True
     glossary: Glossary | None = None
     tags: Sequence[str] = ()
-
-    @property
-    def annotates_terms(self) -> bool:
-        """Whether the model reads the translations of terms beside them, and may inflect them."""
-        return set(TERM_SYMBOLS) <= set(self.placeholders)
 
     def translate(self, text: str, format: str = "text") -> str:
         """Translate a text.
@@ -178,7 +172,7 @@ class TextTranslator:
         clauses = [clause for clause in flat if isinstance(clause, MarkedSentence)]
         texts = [clause.text for clause in clauses]
         translated = self.translate_sentences(texts) if texts else []
-        translations = list(map(without_strays, translated, map(without_annotations, texts)))
+        translations = list(map(without_strays, translated, texts))
         links: dict[int, Links] = {}
         marked = [number for number, one in enumerate(clauses) if not one.is_text]
         if self.align is not None and marked:
@@ -196,7 +190,7 @@ class TextTranslator:
         if isinstance(part, str):
             return [part]
         if self.glossary is not None:
-            part = with_terms(part, self.glossary, self.annotates_terms)
+            part = with_terms(part, self.glossary)
             if part.copies() and not part.has_words:
                 return [raw_text(part.pieces)]
         sentence = with_symbols(part, self.placeholders)
@@ -234,8 +228,7 @@ def _with_attributes(part: Part, within: Iterator[str]) -> Part:
 def with_symbols(sentence: MarkedSentence, placeholders: Sequence[str]) -> MarkedSentence:
     """Replace protected words, code first, by placeholders that the sentence does not contain."""
     text = "".join(piece.text for piece in sentence.pieces)
-    symbols = filter(PLACEHOLDER.fullmatch, placeholders)
-    free = iter([symbol for symbol in symbols if symbol not in text])
+    free = iter([symbol for symbol in placeholders if symbol not in text])
     pieces = list(sentence.pieces)
     for is_code in (True, False):
         for number, piece in enumerate(pieces):
@@ -245,7 +238,7 @@ def with_symbols(sentence: MarkedSentence, placeholders: Sequence[str]) -> Marke
 
 
 def without_strays(translation: str, source: str) -> str:
-    """Remove symbols that occur more often in the translation than in the source.
+    """Remove placeholders that occur more often in the translation than in the source.
 
     The space before each of them is removed too. If no letter or digit remains, the source is
     returned.
@@ -256,7 +249,7 @@ def without_strays(translation: str, source: str) -> str:
         >>> without_strays("⟦2⟧.", "Ah.")
         'Ah.'
     """
-    symbols = Counter(SYMBOL.findall(translation)) - Counter(SYMBOL.findall(source))
+    symbols = Counter(PLACEHOLDER.findall(translation)) - Counter(PLACEHOLDER.findall(source))
     cleaned = translation
     for symbol, surplus in symbols.items():
         for _ in range(surplus):
