@@ -40,8 +40,9 @@ DTYPES = {
 def write(path: Path, translator: TextModel, quantize: str, static: bool) -> None:
     """Write a translator as a LiteRT file.
 
-    With more than one beam, the file also has a beam search and continues prefixes. The runtimes
-    pack the weights again for every signature, so that a file with one signature needs less memory.
+    The file has a greedy search and, if the model returns its attention, alignments. With more than
+    one beam, it also has a beam search and continues prefixes. The runtimes pack the weights again
+    for every signature, so that each signature needs memory.
     """
     assert isinstance(translator, Translator)
     holder = tf.Module()
