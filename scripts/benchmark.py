@@ -9,6 +9,8 @@ scripts/benchmark.py train      training tokens per second, beside keras-hub, Ke
 scripts/benchmark.py gpu        training and decoding on a GPU, beside PyTorch and Transformers
 scripts/benchmark.py on-device  the LiteRT file beside CTranslate2 int8: tokens per second, memory,
                                 cold start
+scripts/benchmark.py students   a student's exports beside pymarian, fxtranslate and its teacher in
+                                CTranslate2: tokens per second, memory, megabytes
 scripts/benchmark.py serve      sentences per second that several clients get from `tfformer serve`
 
 Each measurement is the module of the same name in scripts/benchmarks; --help after the name lists

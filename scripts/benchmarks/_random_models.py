@@ -19,19 +19,20 @@ def random_translator(
     vocab_size: int,
     beam_size: int = 4,
     max_length: int = TOKENS,
-    **dialect: object,
+    **settings: object,
 ) -> "Translator":
-    """Return a translator with random weights, tied embeddings and the settings of a dialect."""
+    """Return a translator with random weights, tied embeddings and a model's other settings."""
     import numpy as np
 
-    from tfformer import Transformer, Translator
-    from tfformer.config import PRESETS
-    from tfformer.data.tokenizers import Tokenizer
+    from tfformer import Translator
+    from tfformer.config import ModelConfig
+    from tfformer.data.tokenizers import Tokenizer, Tokenizers
+    from tfformer.run_directory import new_model
 
-    shape = PRESETS[preset] | {"tie_embeddings": "all", "dialect": {"output_bias": True} | dialect}
-    model = Transformer(vocab_size, vocab_size, **shape)
-    model.output_bias.assign(-1e9 * np.eye(vocab_size)[END_ID])
+    shape = {"preset": preset, "tie_embeddings": "all", "dialect": {"output_bias": True}}
     tokenizer = Tokenizer(vocabulary(vocab_size))
+    model = new_model(ModelConfig.from_dict(shape | settings), Tokenizers(tokenizer, tokenizer))
+    model.output_bias.assign(-1e9 * np.eye(vocab_size)[END_ID])
     return Translator(
         model, tokenizer, beam_size=beam_size, length_penalty=0.0, max_length=max_length
     )
@@ -40,11 +41,14 @@ def random_translator(
 def random_sentences(vocab_size: int, count: int = 64, length: int = SOURCE_LENGTH) -> list[str]:
     """Return sentences of `length` - 1 words, each of which is one piece."""
     dice = random.Random(1)
-    sentences = []
-    for _ in range(count):
-        words = [f"w{dice.randrange(4, vocab_size)}" for _ in range(length - 1)]
-        sentences.append(" ".join(words))
-    return sentences
+    words = [f"w{number}" for number in range(END_ID + 1, vocab_size)]
+    chances = frequencies(vocab_size)
+    return [" ".join(dice.choices(words, chances, k=length - 1)) for _ in range(count)]
+
+
+def frequencies(vocab_size: int) -> list[float]:
+    """Return the relative frequencies of the words w4, w5, ... by Zipf's law."""
+    return [1 / rank for rank in range(1, vocab_size - END_ID)]
 
 
 def ids_of(sentence: str) -> list[int]:

@@ -105,7 +105,11 @@ def write(folder: str, preset: str, vocab_size: str) -> dict:
     from tfformer.export.litert import writer as litert_writer
 
     translator = random_translator(
-        preset, int(vocab_size), beam_size=1, max_length=2 * TOKENS, extra_length=0
+        preset,
+        int(vocab_size),
+        beam_size=1,
+        max_length=2 * TOKENS,
+        dialect={"output_bias": True, "extra_length": 0},
     )
     files = {"float32": ("none", False), "int8": ("int8", False), "static": ("int8", True)}
     for name, (quantize, static) in files.items():
