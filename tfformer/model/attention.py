@@ -111,16 +111,17 @@ class MultiHeadAttention(SequenceLayer):
 
         Returns:
             Vectors (B, T, D) and weights (B, H, T, S). The weight of a masked key is 0. If all keys
-            of a query are masked, its weights are uniform.
+            of a query are masked, its weights are uniform (in float16, only if its scores are
+            between -8 and 8).
         """
         # Scaling the queries, T * d_k numbers, is cheaper than scaling the T * S scores.
         queries = self._split_heads(self.query(query)) * self.d_k**-0.5  # (B, H, T, D // H)
         scores = tf.matmul(queries, keys_values.keys, transpose_b=True)  # (B, H, T, S)
         if mask is not None:
-            # A finite number, because the softmax of a row of -inf would be NaN. A sum of scores
-            # and mask would be fused into a product that takes 18 times as long on a CPU if the
-            # mask is the same for all rows (TensorFlow 2.21).
-            scores = tf.where(mask, scores, scores.dtype.min / 2)
+            # Half the lowest float, so that adding a score cannot overflow to -inf: the softmax of
+            # a row of -inf would be NaN.
+            masked = scores.dtype.min / 2
+            scores += tf.where(mask, tf.zeros((), scores.dtype), masked)
         weights = tf.nn.softmax(scores)  # (B, H, T, S)
         heads = tf.matmul(weights, keys_values.values)  # (B, H, T, D // H)
         return self.output_projection(self._merge_heads(heads)), weights
