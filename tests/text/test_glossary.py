@@ -14,6 +14,8 @@ TERMS = [
     Term("R&D", "F&E"),
     Term("北京", "Peking"),
     Term("New York", "New York"),
+    Term("cafe", "Kaffeehaus"),
+    Term("कम", "wenig"),
 ]
 SYMBOLS = ("⟦1⟧", "⟦2⟧")
 
@@ -69,6 +71,8 @@ def test_terms_match_as_a_search_at_every_position_does():
         ("May may MAY", ["Mai"]),
         ("我在北京。", ["Peking"]),
         ("New  York", ["New York"]),
+        ("cafe, cafe\u0301", ["Kaffeehaus"]),  # the second with an accent of its own
+        ("कमी कम कमल", ["wenig"]),
     ],
 )
 def test_a_term_is_a_whole_word(text, expected):
@@ -117,6 +121,7 @@ def test_markup_addresses_and_entities_are_kept():
         (["a\t\tnote"], "line 1: a term and its translation must not be empty"),
         (["a\tb", "c\td", "a\tb"], "line 3: 'a' = 'b' repeats line 1"),
         (["a  c\tb", "a c\td"], "line 2: 'a c' = 'd' contradicts line 1"),
+        (["a " * 101 + "\tb"], "has 101 words and signs, but a term must have at most 100"),
     ],
 )
 def test_an_incorrect_row_is_named(lines, message):

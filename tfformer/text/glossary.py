@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from tfformer.text.marked_sentence import MarkedSentence, Piece, Role, cut
+from tfformer.text.placing import MARKS
 from tfformer.text.protected_words import LETTER
 from tfformer.text.segmentation import Span
 
+MAX_WORDS = 100  # in a term; a limit, because each length is tried at each word of a text
+WITH_MARKS = rf"(?:{LETTER}[{MARKS}]*)"  # a letter with its accents
 # A word, with its hyphens, or a sign. Each character of a script without spaces is a sign.
-WORD = re.compile(rf"{LETTER}+(?:[-\u2010\u2011]{LETTER}+)*|\S")
+WORD = re.compile(rf"{WITH_MARKS}+(?:[-\u2010\u2011]{WITH_MARKS}+)*|\S[{MARKS}]*")
 
 
 class Term(NamedTuple):
@@ -35,7 +39,8 @@ class Glossary:
         name: What errors call the glossary, such as its file name.
 
     Raises:
-        ValueError: A row is empty, or repeats or contradicts an earlier row.
+        ValueError: A row is empty, or repeats or contradicts an earlier row, or its term has more
+            than 100 words and signs.
 
     Example:
         >>> glossary = Glossary([Term("engine", "Motor"), Term("search engine", "Suchmaschine")])
@@ -45,23 +50,32 @@ class Glossary:
 
     def __init__(self, terms: Iterable[Term], name: str = "glossary") -> None:
         self.terms = list(terms)
-        self._rows: dict[tuple[str, ...], int] = {}
+        self._rows: dict[str, int] = {}
+        lengths: defaultdict[str, set[int]] = defaultdict(set)
         for number, term in enumerate(self.terms, start=1):
-            words = tuple(WORD.findall(term.source))
+            words = WORD.findall(term.source)
             if not words or not term.target.strip():
                 raise ValueError(
                     f"{name}, line {number}: a term and its translation must not be empty; "
                     "complete the line or delete it"
                 )
-            earlier = self._rows.setdefault(words, number)
+            if len(words) > MAX_WORDS:
+                raise ValueError(
+                    f"{name}, line {number}: {term.source[:60]!r} has {len(words):,} words and "
+                    f"signs, but a term must have at most {MAX_WORDS}; shorten it"
+                )
+            earlier = self._rows.setdefault(" ".join(words), number)
             if earlier != number:
+                source, target = term.source[:60], term.target[:60]
                 other = self.terms[earlier - 1].target
                 verb = "repeats" if other == term.target else "contradicts"
                 raise ValueError(
-                    f"{name}, line {number}: {term.source!r} = {term.target!r} {verb} line "
-                    f"{earlier}, {term.source!r} = {other!r}; delete one of the lines"
+                    f"{name}, line {number}: {source!r} = {target!r} {verb} line {earlier}, "
+                    f"{source!r} = {other[:60]!r}; delete one of the lines"
                 )
-        self._longest = max(map(len, self._rows), default=0)
+            lengths[words[0].lower()].add(len(words))
+        # The numbers of words in the terms that begin with a word, the largest first
+        self._lengths = {word: sorted(counts, reverse=True) for word, counts in lengths.items()}
 
     @classmethod
     def read(cls, lines: Iterable[str], name: str = "glossary") -> Glossary:
@@ -86,17 +100,29 @@ class Glossary:
         """Yield the terms in a text with their positions, in order."""
         found = list(WORD.finditer(text))
         words = [match[0] for match in found]
+        lowered = list(map(str.lower, words))
+        phrases, lowered_phrases = _phrases(words), _phrases(lowered)
         start = 0
         while start < len(words):
-            for end in range(min(start + self._longest, len(words)), start, -1):
-                phrase = tuple(words[start:end])
-                number = self._rows.get(phrase) or self._rows.get(tuple(map(str.lower, phrase)))
+            for length in self._lengths.get(lowered[start], ()):
+                end = start + length
+                if end > len(words):
+                    continue
+                number = self._rows.get(phrases(start, end))
+                number = number or self._rows.get(lowered_phrases(start, end))
                 if number:
                     yield (found[start].start(), found[end - 1].end()), self.terms[number - 1]
                     start = end
                     break
             else:
                 start += 1
+
+
+def _phrases(words: Sequence[str]) -> Callable[[int, int], str]:
+    """Return a function that joins `words[start:end]` by spaces, as slices of one string."""
+    text = " ".join(words)
+    starts = list(itertools.accumulate((len(word) + 1 for word in words), initial=0))
+    return lambda start, end: text[starts[start] : starts[end] - 1]
 
 
 def with_terms(sentence: MarkedSentence, glossary: Glossary) -> MarkedSentence:
