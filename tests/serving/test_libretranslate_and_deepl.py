@@ -129,7 +129,7 @@ def test_deepls_client_has_glossaries(server):
     made = client.create_glossary("Animals", "EN", "DE", entries)
     assert (made.name, made.source_lang, made.target_lang) == ("Animals", "EN", "DE")
     assert (made.ready, made.entry_count) == (True, 2)
-    csv = 'cat,"Kater, alt",EN,DE\n'
+    csv = 'cat,"Kater,\nalt",EN,DE\n'
     second = client.create_glossary_from_csv("Cats", "EN", "DE", csv)
     listed = {glossary.glossary_id: glossary.name for glossary in client.list_glossaries()}
     assert listed == {made.glossary_id: "Animals", second.glossary_id: "Cats"}

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import threading
+import tracemalloc
 import unittest.mock
 from collections.abc import Callable
 
@@ -21,7 +22,7 @@ from tfformer.serving.languages import Directions, directions_of
 from tfformer.serving.queued_translator import TranslatedPiece, TranslationCache
 from tfformer.serving.security import read_keys
 from tfformer.serving.served_models import ServedModels
-from tfformer.text import Segment
+from tfformer.text import Glossary, Segment, Term
 
 LONG = "One two three four, five six seven eight nine ten."
 TEXT = f"First one. Second one?\n\n  {LONG}\nFirst one."
@@ -406,22 +407,32 @@ def test_the_cache_has_a_bound_and_forgets_the_oldest():
 
 
 def test_glossaries_have_a_limit_of_memory(monkeypatch):
-    monkeypatch.setattr(glossaries, "MAX_BYTES", 2 * glossaries.BYTES_OF_TERM + 10)
+    monkeypatch.setattr(glossaries, "MAX_BYTES", 5_500)
+    fields = {"name": "x", "source_lang": "en", "target_lang": "de"}
+    entries = ("", "a\tb", "c\t" + "d" * 1_000, "e\tf", "g\th")
+    bodies = [("/v2/glossaries", fields | {"entries": lines}) for lines in entries]
+    empty, *others = posted([backwards("en-de", [])], *bodies)
+    assert (empty[0], "entries has no term" in empty[1]["message"]) == (400, True)
+    assert [status for status, _ in others] == [201, 400, 201, 400]
+    assert "delete another glossary, or send fewer entries" in others[-1][1]["message"]
 
-    async def scenario(client):
-        answers = []
-        fields = {"name": "x", "source_lang": "en", "target_lang": "de"}
-        for entries in ("a\tb", "c\td", "e\tf"):
-            async with client.post(
-                "/v2/glossaries", json=fields | {"entries": entries}
-            ) as response:
-                answers.append((response.status, await response.json()))
-        return answers
 
-    *made, refused = with_client(scenario, backwards("en-de", []))
-    assert [status for status, _ in made] == [201, 201]
-    assert refused[0] == 400
-    assert "delete another glossary, or send fewer entries" in refused[1]["message"]
+@pytest.mark.parametrize(
+    "word", ["a{}", "{} term", "\u5317{}", "\u5317 {}", "\U0001f680{}", "a{} b "]
+)
+@pytest.mark.parametrize("count", [1, 33])
+def test_the_stated_memory_of_a_glossary_is_enough(word, count):
+    info = glossaries.GlossaryInfo(
+        **dict.fromkeys(("glossary_id", "source_lang", "target_lang", "creation_time"), "x"),
+        name="x",
+        entry_count=499,
+    )
+    tracemalloc.start()
+    terms = (Term((word * count).format(*[n] * count), "t" * n) for n in range(1, 500))
+    glossary = Glossary(terms)
+    used, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert used <= glossaries.memory_of(info, glossary) <= 5 * used
 
 
 def test_keys_are_asked_for_where_there_are_some(tmp_path):

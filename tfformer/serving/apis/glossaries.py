@@ -2,6 +2,7 @@
 
 import asyncio
 import csv
+import sys
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,7 +17,8 @@ from tfformer.serving.languages import Direction
 from tfformer.text import Glossary, Term
 
 MAX_BYTES = 64 * 2**20  # of all glossaries
-BYTES_OF_TERM = 400  # besides its characters
+BYTES_OF_GLOSSARY = 2_000  # besides its name and its terms
+BYTES_OF_TERM = 300  # besides its texts
 TSV = "text/tab-separated-values"
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
@@ -82,12 +84,8 @@ async def create(
     """Store a glossary until it is deleted or the server stops."""
     direction = state.directions.find(fields.source_lang, fields.target_lang)
     glossary = await glossary_of(fields.entries, fields.entries_format)
-    used = sum(_bytes(kept) for _, kept in state.glossaries.values())
-    if used + _bytes(glossary) > MAX_BYTES:
-        raise RequestError(
-            f"the glossaries of this server would exceed {MAX_BYTES // 2**20} MiB; delete another "
-            "glossary, or send fewer entries"
-        )
+    if not glossary.terms:
+        raise RequestError("the field entries has no term; send at least one line")
     info = GlossaryInfo(
         glossary_id=str(uuid.uuid4()),
         name=fields.name,
@@ -96,6 +94,12 @@ async def create(
         creation_time=datetime.now(UTC).isoformat(),
         entry_count=len(glossary.terms),
     )
+    used = sum(memory_of(*kept) for kept in state.glossaries.values())
+    if used + memory_of(info, glossary) > MAX_BYTES:
+        raise RequestError(
+            f"the glossaries of this server would exceed {MAX_BYTES // 2**20} MiB; delete another "
+            "glossary, or send fewer entries"
+        )
     state.glossaries[info.glossary_id] = info, glossary
     return info
 
@@ -163,7 +167,7 @@ async def glossary_of(entries: str | Mapping[str, str], entries_format: str = "t
         if not isinstance(entries, str):
             rows = entries.items()
         elif entries_format == "csv":
-            rows = csv.reader(entries.splitlines())
+            rows = csv.reader(entries.splitlines(keepends=True))
         else:
             rows = (line.split("\t") for line in entries.splitlines())
         columns = ([" ".join(column.split()) for column in row] for row in rows)
@@ -183,7 +187,7 @@ def stored_glossary(state: ServerState, glossary_id: str, direction: Direction) 
     if (info.source_lang, info.target_lang) != (direction.source, direction.target):
         raise RequestError(
             f"the glossary {info.name!r} is for {info.source_lang} to {info.target_lang}, not for "
-            f"{direction.source} to {direction.target}"
+            f"{direction.source} to {direction.target}; use a glossary for these languages"
         )
     return glossary
 
@@ -194,6 +198,10 @@ def _stored(state: ServerState, glossary_id: str) -> tuple[GlossaryInfo, Glossar
     return state.glossaries[glossary_id]
 
 
-def _bytes(glossary: Glossary) -> int:
-    characters = sum(len(term.source) + len(term.target) for term in glossary.terms)
-    return characters + BYTES_OF_TERM * len(glossary.terms)
+def memory_of(info: GlossaryInfo, glossary: Glossary) -> int:
+    """Return an upper bound of the memory that a glossary takes."""
+    texts = sum(  # a term is stored again, with spaces between its words
+        3 * sys.getsizeof(term.source) + sys.getsizeof(term.target) for term in glossary.terms
+    )
+    terms = texts + BYTES_OF_TERM * len(glossary.terms)
+    return terms + sys.getsizeof(info.name) + BYTES_OF_GLOSSARY
