@@ -500,8 +500,17 @@ def test_a_model_of_several_directions_gets_the_tag_of_the_target():
         ("/align", {"q": "One dog.", "translation": "a b", "source": "de", "target": "en"}),
         ("/align", {"q": "x", "translation": "y", "model": "mine", "source": "de", "target": "en"}),
         ("/translate", {"q": "x", "source": "fr", "target": "de"}),
+        (
+            "/v2/translate",
+            {
+                "text": "<de> x\ny",
+                "source_lang": "DE",
+                "target_lang": "EN",
+                "split_sentences": "0",
+            },
+        ),
     )
-    assert asked[:2] == ["<de> A dog.", "<de> A cat."]
+    assert asked == ["<de> A dog.", "<de> A cat.", "<en> <de> x", "<en> y"]
     assert answers[1] == (200, {"links": [[0, 0], [1, 1]]})
     assert [call.args[0] for call in align.call_args_list] == [["<en> One dog."], ["<en> x"]]
     assert answers[3][1]["error"].endswith("this server translates: en to de, de to en")

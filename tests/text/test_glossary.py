@@ -20,7 +20,7 @@ TERMS = [
 SYMBOLS = ("⟦1⟧", "⟦2⟧")
 
 
-def heard_and_said(text, format="text", translate=lambda text: text, symbols=()):
+def heard_and_said(text, format="text", translate=lambda text: text, symbols=(), tags=()):
     """Return the sentences that the model reads, and the translation."""
     heard = []
 
@@ -28,7 +28,7 @@ def heard_and_said(text, format="text", translate=lambda text: text, symbols=())
         heard.extend(sentences)
         return [translate(sentence) for sentence in sentences]
 
-    texts = TextTranslator(translated, placeholders=symbols, glossary=Glossary(TERMS))
+    texts = TextTranslator(translated, placeholders=symbols, tags=tags, glossary=Glossary(TERMS))
     return heard, texts.translate(text, format)
 
 
@@ -98,6 +98,17 @@ def test_a_translation_that_the_model_loses_is_inserted():
 
 def test_a_sentence_of_terms_needs_no_model():
     assert heard_and_said("Engine\nR&D", "lines") == ([], "Motor\nF&E")
+
+
+def test_each_line_keeps_its_tag():
+    """A term does not change a tag, which the model reads and nobody writes."""
+    lines = "<May> May\n<de> engine on\noff, engine\n<de> May"
+    tags = ("<de>", "<May>")
+    heard, said = heard_and_said(
+        lines, "lines", lambda line: line.removeprefix("<de> ").upper(), tags=tags
+    )
+    assert heard == ["<de> Motor on", "off, Motor"]
+    assert said == "Mai\nMotor ON\nOFF, Motor\nMai"
 
 
 def test_markup_addresses_and_entities_are_kept():

@@ -137,10 +137,10 @@ class QueuedTranslator:
             tags=version.tags,
             glossary=glossary,
         )
+        if direction.tag:
+            translator = translator.with_tag(direction.tag)
         try:
-            return await loop.run_in_executor(
-                self._threads, translator.translate, direction.tagged(text), format
-            )
+            return await loop.run_in_executor(self._threads, translator.translate, text, format)
         except (XmlError, ValueError) as error:
             raise RequestError(str(error)) from None
         finally:

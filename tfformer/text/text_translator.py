@@ -18,6 +18,7 @@ from tfformer.text.glossary import Glossary, with_terms
 from tfformer.text.marked_sentence import (
     MarkedSentence,
     Part,
+    Piece,
     Reader,
     Reading,
     Role,
@@ -65,7 +66,8 @@ class TextTranslator:
         placeholders: Symbols that the model has learned to copy, such as "⟦1⟧". They replace
             protected words in its input.
         tags: Symbols that choose how the model translates, such as "<de>". A text that begins with
-            a tag and a space is translated with the tag before each sentence.
+            a tag and a space is translated with the tag before each sentence. In the format
+            "lines", a tag applies to its line only.
         target_language: The code of the target language, for the attribute `lang` of a page.
         attributes: Whether `alt`, `title`, `placeholder`, `aria-label` and a page's description are
             translated, as well as the text of images and the titles of images and links in
@@ -122,10 +124,10 @@ class TextTranslator:
             yield MARK
         first = first.removeprefix(MARK)
         for tag in self.tags:
-            if first.startswith(f"{tag} "):
+            if first.startswith(f"{tag} ") and format != "lines":
                 first = first.removeprefix(f"{tag} ")
                 remaining = itertools.chain([first], text_parts)
-                yield from self._with_tag(f"{tag} ").stream(remaining, format)
+                yield from self.with_tag(tag).stream(remaining, format)
                 return
         remaining = itertools.chain([first], text_parts)
         reading = Reading(self.language, self.target_language, tuple(self.keep), self.attributes)
@@ -133,11 +135,11 @@ class TextTranslator:
         for portion in _portions(parts):
             yield from self._translated(portion)
 
-    def _with_tag(self, tag: str) -> TextTranslator:
-        """Return a copy that puts a tag, with its space, before each sentence."""
+    def with_tag(self, tag: str) -> TextTranslator:
+        """Return a translator that puts a tag before each sentence."""
 
         def tagged(texts: Sequence[str]) -> list[str]:
-            return [tag + text for text in texts]
+            return [f"{tag} {text}" for text in texts]
 
         def align(sources: list[str], targets: list[str]) -> list[Links]:
             assert self.align is not None
@@ -190,7 +192,7 @@ class TextTranslator:
         if isinstance(part, str):
             return [part]
         if self.glossary is not None:
-            part = with_terms(part, self.glossary)
+            part = with_terms(_with_tag_apart(part, self.tags), self.glossary)
             if part.copies() and not part.has_words:
                 return [raw_text(part.pieces)]
         sentence = with_symbols(part, self.placeholders)
@@ -211,6 +213,16 @@ class TextTranslator:
             one if number % 2 and one.has_words else raw_text(one.pieces)
             for number, one in enumerate(parts)
         ]
+
+
+def _with_tag_apart(sentence: MarkedSentence, tags: Sequence[str]) -> MarkedSentence:
+    """Make the tag before a line of a corpus a piece that the model reads and nobody writes."""
+    piece = sentence.pieces[0]
+    for tag in tags:
+        if sentence.is_line and piece.raw.startswith(f"{tag} "):
+            words = piece.raw.removeprefix(f"{tag} ")
+            return sentence._replace(pieces=(Piece("", f"{tag} ", Role.POINT), Piece(words, words)))
+    return sentence
 
 
 def _with_attributes(part: Part, within: Iterator[str]) -> Part:
