@@ -96,6 +96,8 @@ def test_the_formality_of_the_phrasebook_is_a_tag():
         list(read_pairs("phrasebook:valid-formality"))
     with refusal("unknown split 'dev'; .*"):
         read_pairs("phrasebook:dev-formality")
+    with refusal("phrasebook:test-formality translates from English to German only; set .*"):
+        read_pairs("phrasebook:test-formality", languages=("de", "en"))
 
 
 def test_only_a_newline_ends_a_line():

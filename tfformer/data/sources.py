@@ -374,6 +374,11 @@ def _phrasebook_rows(split: str, languages: tuple[str, ...] | None = None) -> It
     from tfformer.data import phrasebook
 
     if split.endswith("-formality"):
+        if languages == ("de", "en"):
+            raise ValueError(
+                f"phrasebook:{split} translates from English to German only; set languages to "
+                "[en, de], or use another corpus"
+            )
         return iter(phrasebook.formality(split.removesuffix("-formality")))
     if languages == ("de", "en"):
         return ((pair.target, pair.source) for pair in phrasebook.pairs(split))
