@@ -130,14 +130,14 @@ def _write(folder: Path, options: argparse.Namespace) -> dict[str, Artifact]:
         artifacts[f"teacher, CTranslate2 {dtype}"] = Artifact("ctranslate2", path)
     student = random_translator(options.preset, vocab_size, **settings)
     for ending in ("", ", shortlist"):
+        parent = folder / ("shortlist" if ending else "student")  # pymarian accepts no spaces
         if ending:
             student.shortlist = _random_shortlist(vocab_size)
         for name, (format, chosen) in OURS.items():
-            path = folder / f"{name}{ending}"
-            version = student.export(path, format, samples=samples, **chosen)
+            version = student.export(parent / name, format, samples=samples, **chosen)
             artifacts[f"{name}{ending}"] = Artifact("tfformer", version)
         if options.marian_python:
-            version = student.export(folder / f"Marian{ending}", "marian")
+            version = student.export(parent / "marian", "marian")
             for program, files in FILES.items():
                 artifacts[f"{program}{ending}"] = Artifact(program, version, files)
     return artifacts
