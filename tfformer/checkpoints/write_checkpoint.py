@@ -3,6 +3,7 @@
 The checkpoint is read back and compared tensor by tensor.
 """
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TextIO
 
@@ -16,22 +17,31 @@ from tfformer.checkpoints.hugging_face import writer as hugging_face_writer
 from tfformer.checkpoints.marian import reader as marian
 from tfformer.checkpoints.marian import writer as marian_writer
 from tfformer.checkpoints.provenance import imported_from, read_record
+from tfformer.checkpoints.weight_names import WeightName
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
 from tfformer.runtime.progress_lines import Steps
 from tfformer.storage.artifact_folders import files_in, write_manifest
 from tfformer.storage.whole_files import publish, temporary_folder
 
+Measure = Callable[[Run, Transformer], Mapping[WeightName, float]]
+
 
 def write_checkpoint(
-    run: str | Path, output: str | Path, format: str, *, progress: TextIO | None = None
+    run: str | Path,
+    output: str | Path,
+    format: str,
+    *,
+    measure: Measure | None = None,
+    progress: TextIO | None = None,
 ) -> Path:
     """Write a run as a checkpoint that Transformers or Marian can load; return its folder.
 
     `format` is "hugging_face" or "marian". With "hugging_face", a run imported from M2M100 or NLLB
     becomes a checkpoint for `M2M100ForConditionalGeneration`, any other run for `MarianMTModel`.
     For Marian, the run must be an imported model, fine-tuned or not, or trained with
-    `model.dialect: marian`. ValueError: the run is not finished, has a trimmed vocabulary, or
+    `model.dialect: marian`; if `measure` returns the largest absolute input of each matrix, its
+    `.bin` is int8, as in Firefox. ValueError: the run is not finished, has a trimmed vocabulary, or
     cannot be represented in the format.
     """
     opened = Run.open(run)
@@ -54,10 +64,14 @@ def write_checkpoint(
     with step(f"loading {run}"):
         model = opened.load_model()
         assert isinstance(model, Transformer)
+    ranges = None
+    if measure is not None:
+        with step("measuring the inputs of the matrices"):
+            ranges = measure(opened, model)
     with temporary_folder(Path(output)) as folder:
         with step(f"writing the {format} checkpoint"):
             if format == "marian":
-                marian_writer.write(folder, opened, model)
+                marian_writer.write(folder, opened, model, ranges)
             elif is_multilingual:
                 hugging_face_writer.write_multilingual(folder, opened, model)
             else:
@@ -66,6 +80,7 @@ def write_checkpoint(
             count = _compare(folder, opened, model, format)
         manifest = {
             "format": format,
+            **({"quantize": "int8"} if ranges else {}),
             "parity": {"tensors": {"identical": count, "sentences": count, "beam_size": 0}},
             **files_in(folder),
             "versions": {"tfformer": __version__},

@@ -56,7 +56,8 @@ from tfformer.storage.artifact_folders import MANIFEST, is_run
 @click.option(
     "--quantize",
     type=click.Choice(QUANTIZATIONS),
-    help="Type of the weights in litert (default: none) and web (default: float16).",
+    help="Type of the weights in litert (default: none), web (default: float16) and marian's "
+    "model.bin (none or int8).",
 )
 @click.option(
     "--no-text",
@@ -75,7 +76,8 @@ from tfformer.storage.artifact_folders import MANIFEST, is_run
     "--samples",
     type=TEXT_FILE,
     metavar="F",
-    help="Sentences to compare export and run with. Default: random pieces.",
+    help="Sentences to compare export and run with, and to measure the inputs of int8 products in "
+    "marian. Default: random pieces; in marian the validation text.",
 )
 @languages()
 def export(run: str, format: str, output: str, **values: Any) -> None:

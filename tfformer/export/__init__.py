@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from tfformer.export.ctranslate2 import CTranslate2
-from tfformer.export.format import Format
+from tfformer.export.format import Format, check_choice
 from tfformer.export.litert import LiteRT
 from tfformer.export.saved_model import SavedModel
 from tfformer.export.web import WebPage
@@ -20,19 +20,22 @@ FORMATS: Mapping[str, type[Format]] = {
     "litert": LiteRT,
     "web": WebPage,
 }
-CHECKPOINTS = ("hugging_face", "marian")  # written by `tfformer.checkpoints`
+CHECKPOINTS: Mapping[str, list[str]] = {  # written by `tfformer.checkpoints` -> its options
+    "hugging_face": [],
+    "marian": ["quantize", "samples"],  # the samples are for int8
+}
 NAMES = (*FORMATS, *CHECKPOINTS)
 
 
 def options_of(name: str) -> list[str]:
-    """Return the names of the options of a format; a checkpoint has no options."""
+    """Return the names of the options of a format."""
     if name in CHECKPOINTS:
-        return []
+        return CHECKPOINTS[name]
     return [field.name for field in dataclasses.fields(FORMATS[name]) if field.init]
 
 
 def check_options(name: str, given: Mapping[str, object]) -> None:
-    """Raise ValueError for an unknown format or an unknown option of it."""
+    """Raise ValueError for an unknown format, or an unknown option or type of weights of it."""
     if name not in NAMES:
         raise ValueError(f"format={name!r} is not known; choose one of {', '.join(NAMES)}")
     known = options_of(name)
@@ -42,3 +45,5 @@ def check_options(name: str, given: Mapping[str, object]) -> None:
                 f"format={name!r} has no option {option!r}; its options are "
                 f"{', '.join(known) or 'none'}"
             )
+    if name == "marian":
+        check_choice("quantize", str(given.get("quantize", "none")), ("none", "int8"))

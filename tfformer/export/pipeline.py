@@ -7,12 +7,14 @@ a manifest, and published completely or not at all.
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
 from tfformer.checkpoints.write_checkpoint import write_checkpoint
 from tfformer.export import CHECKPOINTS, FORMATS, check_options, parity
 from tfformer.export.format import Format
+from tfformer.export.largest_inputs import largest_inputs
 from tfformer.export.model_card import first_manifest, model_card
 from tfformer.export.parity import random_samples
 from tfformer.inference.text_model import TextModel
@@ -42,7 +44,7 @@ def export_model(
         format: "saved_model", "ctranslate2", "litert", "web", "hugging_face" or "marian".
         progress: A stream for a line about each step, such as `sys.stderr`.
         **options: Options of the format: the arguments of `SavedModel`, `CTranslate2`, `LiteRT` or
-            `WebPage`.
+            `WebPage`; for "marian" `quantize` ("none" or "int8", of model.bin) and `samples`.
 
     Returns:
         The folder of the new version, `folder`/<next free number>.
@@ -62,7 +64,9 @@ def export_model(
     """
     check_options(format, options)
     if format in CHECKPOINTS:
-        return write_checkpoint(run, folder, format, progress=progress)
+        is_int8 = options.get("quantize") == "int8"
+        measure = partial(largest_inputs, options.get("samples")) if is_int8 else None
+        return write_checkpoint(run, folder, format, measure=measure, progress=progress)
     return write_version(run, folder, FORMATS[format](**options), _loaded, Steps(progress))
 
 

@@ -9,7 +9,7 @@ import json
 import math
 import struct
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ OPTIONS = "special:model.yml"
 FLOATS = {0x0402: "<f2", 0x0404: "<f4", 0x0408: "<f8"}
 BYTES = 0x0101  # int8, only for the options
 INT8_MATRIX = 0x4101  # in the fork browsermt/marian-dev, for any processor
-ALPHA = "_QuantMultA"  # the scale of an activation, which is not read
+ALPHA = "_QuantMultA"  # after a matrix' name: the multiplier of its inputs, which is not read
 ALIGNMENT = 256
 HEADERS = {  # version of NumPy's format -> reader of the header
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -98,16 +98,27 @@ def write_npz(path: Path, options: MarianOptions, tensors: Mapping[str, np.ndarr
         np.savez(file, **every)
 
 
-def write_bin(path: Path, options: MarianOptions, tensors: Mapping[str, np.ndarray]) -> None:
-    """Write a model and its options atomically as a `.bin` file."""
+def write_bin(
+    path: Path,
+    options: MarianOptions,
+    tensors: Mapping[str, np.ndarray],
+    rounded: Collection[str] = (),
+) -> None:
+    """Write a model and its options atomically as a `.bin` file.
+
+    The matrices named in `rounded` are stored in int8, which only Firefox's engines read.
+    """
     every = dict(tensors) | {OPTIONS: _option_bytes(options)[np.newaxis]}
     types = {"float16": 0x0402, "float32": 0x0404, "float64": 0x0408, "int8": BYTES}
     headers, names, shapes, contents = [], [], [], []
     for name, tensor in every.items():
         text = name.encode() + b"\0"
-        content = np.ascontiguousarray(tensor).tobytes()
+        is_rounded = name in rounded
+        content = (
+            _int8_bytes(name, tensor) if is_rounded else np.ascontiguousarray(tensor).tobytes()
+        )
         content += b"\0" * (-len(content) % ALIGNMENT)
-        kind = types[tensor.dtype.name]
+        kind = INT8_MATRIX if is_rounded else types[tensor.dtype.name]
         headers.append(struct.pack("<4Q", len(text), kind, tensor.ndim, len(content)))
         names.append(text)
         shapes.append(struct.pack(f"<{tensor.ndim}i", *tensor.shape))
@@ -117,6 +128,14 @@ def write_bin(path: Path, options: MarianOptions, tensors: Mapping[str, np.ndarr
     with whole_file(path) as temporary, temporary.open("wb") as file:
         file.write(begin + struct.pack("<Q", gap) + b"\0" * gap)
         file.writelines(contents)
+
+
+def _int8_bytes(name: str, matrix: np.ndarray) -> bytes:
+    """Return a matrix as `_int8_matrix` reads it."""
+    multiplier = np.float32(127 / (np.abs(matrix).max() or 1))
+    integers = np.rint(matrix.astype(np.float32) * multiplier).astype(np.int8)
+    stored = integers if name.endswith("Wemb") else integers.T
+    return stored.tobytes() + multiplier.tobytes()
 
 
 def _option_bytes(options: MarianOptions) -> np.ndarray:

@@ -6,6 +6,7 @@ vocabulary and lex.bin.
 
 import json
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +15,11 @@ import yaml
 from tfformer.checkpoints.foreign_checkpoint import Vocabulary
 from tfformer.checkpoints.foreign_order import Foreign, as_foreign
 from tfformer.checkpoints.marian import files as marian_files
+from tfformer.checkpoints.marian.files import ALPHA
 from tfformer.checkpoints.marian.reader import BIAS, TABLES, TRANSPOSED, slot_name
 from tfformer.checkpoints.marian.shortlist import write_tables
 from tfformer.checkpoints.vocabulary import read_vocabulary
-from tfformer.checkpoints.weight_names import OUTPUT_BIAS, Slot
+from tfformer.checkpoints.weight_names import OUTPUT_BIAS, Slot, WeightName
 from tfformer.config import Config, ModelConfig
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
@@ -25,14 +27,19 @@ from tfformer.special_ids import START_ID
 
 VERSION = "v1.12.0 of tfformer"
 POST, PRE = ("", "dan", ""), ("n", "da", "n")  # pre-, postprocess, at the top
+ENCODER_TABLE = "encoder_Wemb"
+INPUTS, OUTPUTS = 64, 8  # sizes of int8 matrices are multiples, see wasm_intgemm_interface.h
 CHAINS = {"post": POST, "pre": PRE, "marian": PRE}
 
 
-def write(folder: Path, run: Run, model: Transformer) -> None:
+def write(
+    folder: Path, run: Run, model: Transformer, ranges: Mapping[WeightName, float] | None = None
+) -> None:
     """Fill an empty folder with model.npz, model.bin, decoder.yml, vocabularies and the shortlist.
 
-    It raises ValueError for layers that Marian does not have. Marian's start vector is zero, as in
-    imported runs and those trained with `model.dialect: marian`.
+    With `ranges`, the largest absolute input of each matrix, model.bin is int8. It raises
+    ValueError for layers that Marian does not have. Marian's start vector is zero, as in imported
+    runs and those trained with `model.dialect: marian`.
     """
     settings = run.config.model
     _check(run.path, settings, model)
@@ -42,7 +49,11 @@ def write(folder: Path, run: Run, model: Transformer) -> None:
     if not options["output-omit-bias"]:
         tensors[BIAS] = foreign.tensors[OUTPUT_BIAS][np.newaxis]
     marian_files.write_npz(folder / "model.npz", options, tensors)
-    marian_files.write_bin(folder / "model.bin", options, tensors)
+    multipliers = _multipliers(run.path, tensors, settings, ranges or {})
+    rounded = [name for name in tensors if name + ALPHA in multipliers]
+    if multipliers and ENCODER_TABLE in tensors:
+        rounded.append(ENCODER_TABLE)
+    marian_files.write_bin(folder / "model.bin", options, tensors | multipliers, rounded)
     _write_decoder(folder, foreign, run.config)
 
 
@@ -103,6 +114,35 @@ def _tensors(foreign: Foreign, settings: ModelConfig) -> dict[str, np.ndarray]:
         matrix = foreign.tensors[table]
         tensors[name] = np.ascontiguousarray(matrix.T) if name == TRANSPOSED else matrix
     return tensors
+
+
+def _multipliers(
+    path: Path,
+    tensors: Mapping[str, np.ndarray],
+    settings: ModelConfig,
+    ranges: Mapping[WeightName, float],
+) -> dict[str, np.ndarray]:
+    """Return the factors, (1, 1) each, by which an engine multiplies inputs to round them to int8.
+
+    ValueError: a matrix has a size that Firefox's products do not support.
+    """
+    multipliers: dict[str, np.ndarray] = {}
+    for weight, largest in ranges.items():
+        if isinstance(weight, Slot):
+            name = slot_name(weight, settings.norm)
+        else:
+            name = TABLES[settings.tie_embeddings][weight]
+        shape = tensors[name].shape
+        inputs, outputs = reversed(shape) if name.endswith("Wemb") else shape
+        if inputs % INPUTS or outputs % OUTPUTS:
+            raise ValueError(
+                f"{path}: {name} has {inputs} inputs and {outputs} outputs, but int8 products in "
+                f"Firefox need multiples of {INPUTS} and {OUTPUTS}; export without --quantize"
+            )
+        multipliers[name + ALPHA] = np.array([[127 / (largest or 1)]], np.float32)
+        if not isinstance(weight, Slot):  # the name of the output matrix when a shortlist is used
+            multipliers["none" + ALPHA] = multipliers[name + ALPHA]
+    return multipliers
 
 
 def _options(foreign: Foreign, settings: ModelConfig) -> marian_files.MarianOptions:

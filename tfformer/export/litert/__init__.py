@@ -58,7 +58,7 @@ class LiteRT(Format):
         run.check_architecture("encoder-decoder")
         check_installed("ai_edge_litert", "LiteRT", "litert")
         if self.quantize != "none" and run.config.data.valid:
-            _validation_text(run)
+            validation_text(run)
 
     def write(self, folder: Path, model: TextModel) -> None:
         from tfformer.export.litert import writer
@@ -110,7 +110,7 @@ class LiteRT(Format):
         from tfformer.inference.evaluation import scores
 
         with step("measuring BLEU on the validation text"):
-            sources, references = _validation_text(run)
+            sources, references = validation_text(run)
             of_run = [text for text, _ in best_translations(model, sources, beam_size=1)]
             [[answer]] = ask(folder, [(GREEDY, {"text": sources})])
             of_file = [text for text, _ in read_greedy(answer)]
@@ -125,7 +125,7 @@ class LiteRT(Format):
         return {"bleu": figures}
 
 
-def _validation_text(run: Run) -> tuple[list[str], list[str]]:
+def validation_text(run: Run) -> tuple[list[str], list[str]]:
     """Return up to `MEASURED` sources and their references; OSError if they cannot be read."""
     from tfformer.data.sources import read_pairs
 
