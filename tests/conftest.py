@@ -131,6 +131,8 @@ def train_tiny_run(folder: Path) -> None:
     """Train a translator in under half a minute."""
     from tfformer.config import Config
     from tfformer.data.sources import read_pairs
+    from tfformer.inference.calibration import calibrate
+    from tfformer.run_directory import Run
     from tfformer.training.train import train
 
     for split, count in (("train", 2000), ("valid", 50)):
@@ -158,6 +160,9 @@ def train_tiny_run(folder: Path) -> None:
         "decoding": {"beam_size": 3, "length_penalty": 1.0},
     }
     train(Config.from_dict(recipe), folder / "run")
+    run = Run.open(folder / "run")
+    model = run.load_model()
+    run.keep_calibration(calibrate(model, run.tokenizers, pairs, 40))  # which exports reuse
 
 
 @pytest.fixture(scope="session")

@@ -316,6 +316,7 @@ def test_translate_refuses_broken_text_and_writes_nothing(
         (["--rerank", "chrf", "--beam-size", "1"], "the beam size is 1; set --beam-size 8"),
         (["--rerank", "chrf", "--keep", __file__], "--rerank needs one sentence per line; set"),
         (["--format", "html", "--scores"], "--scores needs one sentence per line; set"),
+        (["--format", "html", "--confidence"], "--confidence needs one sentence per line; set"),
         (["--format", "lines", "--keep", __file__], "--keep needs a whole text; set --format text"),
     ],
 )

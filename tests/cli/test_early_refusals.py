@@ -199,11 +199,11 @@ def test_the_command_line_has_every_option_of_every_format():
     assert given - {"run", "format", "output"} == known - languages | {"languages"}
 
 
-def test_the_command_line_has_at_most_47_options():
+def test_the_command_line_has_at_most_48_options():
     """Each additional option makes the others harder to find. Verbs share options by name."""
     parameters = [option for verb in program.commands.values() for option in verb.params]
     names = {parameter.name for parameter in parameters if isinstance(parameter, click.Option)}
-    assert len(names) + len(program.params) <= 47
+    assert len(names) + len(program.params) <= 48
 
 
 @pytest.mark.parametrize(

@@ -217,8 +217,9 @@ def test_alignments_and_probabilities_are_those_of_the_model(answers, translator
 
 
 def token_probabilities(translator, ids, target):
-    """The probability of each target token, by NumPy's softmax."""
+    """The calibrated probability of each target token, by NumPy's softmax."""
     logits = translator.model(dict(zip(("source", "target"), ids, strict=True)))[0].numpy()
+    logits = logits / translator.temperature
     powers = np.exp(logits - logits.max(axis=1, keepdims=True), dtype=np.float64)
     return powers[np.arange(len(target)), target] / powers.sum(axis=1)
 
@@ -351,6 +352,7 @@ def test_manifest_says_what_was_written(version, translator, tiny_run):
     result = json.loads((tiny_run / "result.json").read_text())
     measured = {name: result[name] for name in ("val_loss", "val_bleu", "val_chrf")}
     assert manifest["run"] == {"digest": weights} | measured
+    assert manifest["calibration"] == result["calibration"] == translator.calibration._asdict()
     assert manifest["search"] == "greedy"  # of serving_default
     for measured in manifest["parity"].values():
         assert measured["identical"] == measured["sentences"] >= 30

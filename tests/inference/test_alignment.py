@@ -58,8 +58,10 @@ def test_probabilities_are_those_of_the_score_and_weights_those_of_the_map(trans
     pairs = phrasebook.pairs("test")[:12]
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     scores = translator.score(sources, targets)
+    plain = translator.with_search(translator.decoding)
+    plain.calibration = None
     for source, target, score, pair in zip(
-        sources, targets, scores, translator.aligned(sources, targets), strict=True
+        sources, targets, scores, plain.aligned(sources, targets), strict=True
     ):
         assert pair.target == score.tokens
         np.testing.assert_allclose(pair.log_probs, score.log_probs, atol=1e-4)
@@ -103,15 +105,17 @@ def test_translate_prints_alignments_of_its_own_words(tiny_run, translator, tmp_
     source = tmp_path / "in.en"
     lines = [phrasebook.pairs("test")[0].source, "", phrasebook.pairs("test")[1].source]
     source.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert (
-        main(["translate", str(tiny_run), "--input", str(source), "--alignments", "--scores"]) == 0
-    )
+    columns = ["--alignments", "--confidence", "--scores"]
+    assert main(["translate", str(tiny_run), "--input", str(source), *columns]) == 0
     printed = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    assert printed[1] == ["0.0000", "", ""]
+    assert printed[1] == ["0.0000", "", "1.000", ""]
     texts = translator.translate(lines)
-    expected = [pharaoh(links) for links in alignments(translator, lines, texts)]
-    assert [row[1:] for row in printed] == [list(row) for row in zip(texts, expected, strict=True)]
-    for line, (_, text, links) in zip(lines, printed, strict=True):
+    pairs = translator.aligned(lines, texts)
+    expected = [[f"{pair.confidence:.3f}", pharaoh(pair.links())] for pair in pairs]
+    assert [row[1:] for row in printed] == [
+        [t, *row] for t, row in zip(texts, expected, strict=True)
+    ]
+    for line, (_, text, _, links) in zip(lines, printed, strict=True):
         for link in links.split():
             source_word, word = map(int, link.split("-"))
             assert source_word < len(line.split())

@@ -116,6 +116,14 @@ def _parity_lines(manifest: Mapping[str, Any], samples: str) -> Iterator[str]:
             yield f"tensors: {counts} were read back bit-identical"
         else:
             yield f"{name}: {counts} {samples} gave the same output as the run"
+    if figures := manifest.get("calibration"):
+        yield (
+            f"confidence: expected calibration error {figures['error_before']:.4f}, and "
+            f"{figures['error_after']:.4f} with the temperature {figures['temperature']:.3f}, on "
+            f"{figures['tokens']:,} validation tokens"
+        )
+    elif "calibration" in manifest:
+        yield "confidence: not calibrated (temperature 1), for lack of the run's validation text"
     if bleu := manifest.get("bleu"):
         before_and_after = f"run {bleu['run']:.2f}, export {bleu['exported']:.2f}"
         yield f"BLEU on {bleu['sentences']} validation sentences: {before_and_after}"

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tfformer.text import TextTranslator
 
 NOT_INFLECTED = "the translations in the glossary are inserted as they are, without inflection"
-LINES_ONLY = ("n_best", "scores", "alignments", "rerank")  # options
+LINES_ONLY = ("n_best", "scores", "confidence", "alignments", "rerank")  # options
 
 Advance = Callable[[int], None]  # called with the number of lines done since the last call
 
@@ -66,6 +66,7 @@ class Options(NamedTuple):
     length_penalty: float | None
     n_best: int
     scores: bool
+    confidence: bool
     alignments: bool
     rerank: str | None
     languages: tuple[str | None, str | None]
@@ -126,6 +127,11 @@ class Options(NamedTuple):
     help="Print the K best translations of each sentence, always K lines per sentence.",
 )
 @click.option("--scores", is_flag=True, help="Print score, tab, translation.")
+@click.option(
+    "--confidence",
+    is_flag=True,
+    help="Append a tab and how sure the model is, from 0 to 1: the mean probability of a token.",
+)
 @click.option(
     "--alignments", is_flag=True, help="Append a tab and the word alignment, such as 0-0 1-2."
 )
@@ -231,9 +237,13 @@ def _translated_lines(
         columns = [texts]
         if options.scores:
             columns.insert(0, [f"{score:.4f}" for _, score in hypotheses])
-        if options.alignments:
+        if options.confidence or options.alignments:
             repeated = [source for source in chunk for _ in range(count)]
-            columns.append([pharaoh(pair.links()) for pair in engine.aligned(repeated, texts)])
+            pairs = engine.aligned(repeated, texts)
+            if options.confidence:
+                columns.append([f"{pair.confidence:.3f}" for pair in pairs])
+            if options.alignments:
+                columns.append([pharaoh(pair.links()) for pair in pairs])
         yield ["\t".join(line) + "\n" for line in zip(*columns, strict=True)]
 
 

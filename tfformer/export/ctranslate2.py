@@ -45,6 +45,7 @@ class CTranslate2(Format):
 
     title: ClassVar[str] = "the CTranslate2 model"
     extras: ClassVar[tuple[str, ...]] = ("tensorflow", "ctranslate2")
+    aligns: ClassVar[bool] = False
 
     def decoding(self, of_run: DecodingConfig) -> DecodingConfig:
         return with_search(of_run, self.beam_size, length_penalty=0.0)

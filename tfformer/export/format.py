@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from tfformer.runtime.progress_lines import Steps
 
 if TYPE_CHECKING:
     from tfformer.config import DecodingConfig, Dialect
+    from tfformer.data.sources import SentencePair
     from tfformer.export.parity import Question
     from tfformer.inference.text_model import TextModel
     from tfformer.run_directory import Run
@@ -38,6 +40,7 @@ class Format(ABC):
     title: ClassVar[str]  # the artifact's name in progress lines
     extras: ClassVar[tuple[str, ...]] = ("tensorflow",)  # what `pip install` needs for an export
     subfolder: ClassVar[str] = "."  # the folder of the artifact within the version
+    aligns: ClassVar[bool] = True  # whether the artifact returns alignments and confidences
 
     @abstractmethod
     def decoding(self, of_run: DecodingConfig) -> DecodingConfig:
@@ -83,6 +86,16 @@ def with_search(
     """Return a search with its number of beams and alpha replaced unless they are None."""
     changes = {"beam_size": beam_size, "length_penalty": length_penalty}
     return of_run.replace(**{name: value for name, value in changes.items() if value is not None})
+
+
+def validation_pairs(run: Run, count: int) -> list[SentencePair]:
+    """Return the first pairs of the run's validation text; OSError if it cannot be read."""
+    from tfformer.data.sources import read_pairs
+
+    data = run.config.data
+    languages = (data.languages[0], data.languages[1]) if data.languages else None
+    pairs = read_pairs(data.valid, data.folder, languages, "validation", data.tags)
+    return list(itertools.islice(pairs, count))
 
 
 def check_choice(name: str, value: str, choices: Sequence[str]) -> None:

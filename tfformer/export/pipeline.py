@@ -5,6 +5,7 @@ artifact written to a temporary folder, run by another process, compared with th
 a manifest, and published completely or not at all.
 """
 
+import contextlib
 import dataclasses
 from collections.abc import Callable
 from functools import partial
@@ -13,16 +14,21 @@ from typing import Any, TextIO
 
 from tfformer.checkpoints.write_checkpoint import write_checkpoint
 from tfformer.export import CHECKPOINTS, FORMATS, check_options, parity
-from tfformer.export.format import Format
+from tfformer.export.format import Format, validation_pairs
 from tfformer.export.largest_inputs import largest_inputs
 from tfformer.export.model_card import first_manifest, model_card
 from tfformer.export.parity import random_samples
+from tfformer.inference.calibration import calibrate
 from tfformer.inference.text_model import TextModel
 from tfformer.inference.text_model_kinds import TEXT_MODELS
-from tfformer.run_directory import Run
+from tfformer.inference.translator import Translator
+from tfformer.model.transformer import Transformer
+from tfformer.run_directory import Calibration, Run
 from tfformer.runtime.progress_lines import Steps
 from tfformer.storage.artifact_folders import write_manifest
 from tfformer.storage.whole_files import publish, temporary_folder, write_text
+
+CALIBRATED = 500  # sentence pairs; the temperature is a single number
 
 
 def export_model(
@@ -82,12 +88,17 @@ def write_version(
     chosen.prepare(opened, step)
     with step(f"loading {run}"):
         model = load(opened)
+    aligns = chosen.aligns and isinstance(model, Translator) and model.model.can_align
+    if aligns:
+        model.calibration = _calibration(opened, model, step)
     with temporary_folder(Path(folder)) as version:
         artifact = version / chosen.subfolder
         artifact.mkdir(exist_ok=True)
         with step(f"writing {chosen.title}"):
             chosen.write(artifact, model)
             manifest = first_manifest(artifact, opened, model) | chosen.description(artifact)
+            if aligns:
+                manifest["calibration"] = model.calibration and model.calibration._asdict()
             write_manifest(artifact, manifest)  # the engine needs it to open the artifact
         samples = chosen.samples or random_samples(model)
         with step(f"computing the run's own answers to {len(samples)} samples"):
@@ -104,6 +115,27 @@ def write_version(
 
 def _loaded(run: Run) -> TextModel:
     return TEXT_MODELS[run.config.model.architecture].of(run)
+
+
+def _calibration(run: Run, model: TextModel, step: Steps) -> Calibration | None:
+    """Return the run's calibration, which its first export fits and stores in the run.
+
+    It is None if no validation text of the run can be read.
+    """
+    if run.calibration or not run.config.data.valid:
+        return run.calibration
+    try:
+        pairs = validation_pairs(run, CALIBRATED)
+    except (OSError, ValueError):
+        return None
+    tokenizers = dataclasses.replace(run, pair=(None, None)).tokenizers  # the text has the tags
+    with step(f"calibrating the confidence on {len(pairs):,} validation sentences"):
+        assert isinstance(model.model, Transformer)
+        calibration = calibrate(model.model, tokenizers, pairs, run.config.data.max_length)
+    if calibration is not None:
+        with contextlib.suppress(OSError):  # such as a run that may only be read
+            run.keep_calibration(calibration)
+    return calibration
 
 
 def _opened(run: str | Path, chosen: Format) -> Run:

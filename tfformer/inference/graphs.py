@@ -450,13 +450,20 @@ class AlignedIds(NamedTuple):
 
 
 def aligned_ids(
-    model: Transformer, source: tf.Tensor, target: tf.Tensor, to_logits: ToLogits | None = None
+    model: Transformer,
+    source: tf.Tensor,
+    target: tf.Tensor,
+    to_logits: ToLogits | None = None,
+    temperature: float = 1.0,
 ) -> AlignedIds:
-    """Compute `token_log_probs`, and the attention of each target token to the source tokens."""
+    """Compute `token_log_probs`, and the attention of each target token to the source tokens.
+
+    The logits are divided by the temperature, see `tfformer.inference.calibration`.
+    """
     inputs = {"source": source, "target": _previous(target)}
     hidden, attention = model.hidden_and_alignment(inputs)
     return AlignedIds(
-        _log_probs(hidden, source, target, to_logits or model.logits),
+        _log_probs(hidden, source, target, to_logits or model.logits, temperature),
         tf.where(_is_real(source, target)[..., tf.newaxis], tf.cast(attention, tf.float32), 0.0),
     )
 
@@ -468,9 +475,13 @@ def _previous(target: tf.Tensor) -> tf.Tensor:
 
 
 def _log_probs(
-    hidden: tf.Tensor, source: tf.Tensor, target: tf.Tensor, to_logits: ToLogits
+    hidden: tf.Tensor,
+    source: tf.Tensor,
+    target: tf.Tensor,
+    to_logits: ToLogits,
+    temperature: float = 1.0,
 ) -> tf.Tensor:
-    logits = tf.cast(to_logits(hidden), tf.float32)  # (B, T, V)
+    logits = tf.cast(to_logits(hidden), tf.float32) / temperature  # (B, T, V)
     log_probs = tf.gather(tf.nn.log_softmax(logits), target, axis=2, batch_dims=2)
     return tf.where(_is_real(source, target), log_probs, 0.0)
 

@@ -15,7 +15,7 @@ from tfformer.data.encoding import EncodedSentences, Sentences, encode_truncated
 from tfformer.data.sources import Row
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.inference.shortlist import Shortlist
-from tfformer.run_directory import Model, Run, Tokenizers, new_model, settings_of
+from tfformer.run_directory import Calibration, Model, Run, Tokenizers, new_model, settings_of
 from tfformer.runtime.tracing import traced
 from tfformer.storage.whole_files import temporary_folder
 
@@ -46,6 +46,7 @@ class TextModel(ABC):
     tokenizers: Tokenizers  # the tokenizers of source and target
     max_length: int  # maximum number of tokens of a sentence, the end token included
     shortlist: Shortlist | None = None  # the candidates of a translator's search; None for all
+    calibration: Calibration | None = None  # of a translator's confidences; None if not calibrated
 
     _graphs: dict[tuple[Any, ...], tf.types.experimental.PolymorphicFunction]
 
@@ -62,7 +63,13 @@ class TextModel(ABC):
         table = run.load_shortlist()
         if table is not None:
             model.shortlist = Shortlist(table, run.tokenizers.target.vocab_size)
+        model.calibration = run.calibration
         return model
+
+    @property
+    def temperature(self) -> float:
+        """The temperature of the confidences; 1 if they are not calibrated."""
+        return self.calibration.temperature if self.calibration else 1.0
 
     @abstractmethod
     def with_model(self, model: Model) -> Self:
@@ -146,6 +153,8 @@ class TextModel(ABC):
             if self.shortlist is not None:
                 run.save_shortlist(self.shortlist.table)
             run.finish({"saved": type(self).__name__})
+            if self.calibration is not None:
+                run.keep_calibration(self.calibration)
             (temporary / "run").rename(path)
         return path
 

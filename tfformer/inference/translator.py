@@ -497,6 +497,8 @@ class Translator(TextModel):
     def aligned(self, sources: Sentences, targets: Sentences) -> list[Aligned]:
         """Return the attention and the probability of each token of given translations.
 
+        The probabilities of a calibrated run are scaled by its `temperature`.
+
         Args:
             sources: B texts, or the result of `encode`.
             targets: A translation of each source: B texts, or the result of `encode_targets`.
@@ -513,7 +515,8 @@ class Translator(TextModel):
         check_pairs(sources, targets)
         read, written = self.encode(sources), self.encode_targets(targets)
         warn_of_truncation([sources, targets], [read, written], stacklevel=2)
-        graph = self._graph(aligned_ids, tf.TensorSpec((None, None), tf.int32))
+        ids = tf.TensorSpec((None, None), tf.int32)
+        graph = self._graph(aligned_ids, ids, temperature=self.temperature)
 
         def align_ids(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             log_probs, attention = graph(source, target)

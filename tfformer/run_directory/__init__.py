@@ -11,7 +11,8 @@ shortlist.npz       after `tfformer shortlist`, or imported: the target pieces t
                     each source piece, with digests as in best.weights.h5
 resume.npz          every variable and the epochs so far, from which --resume continues
 metrics.jsonl       one line per epoch
-result.json         written last, when training has finished
+result.json         written last, when training has finished; the first export adds the temperature
+                    that calibrates the confidences
 tensorboard/        the same figures and sample texts for TensorBoard
 .lock               locked during training; harmless if no process has locked it
 """
@@ -21,6 +22,7 @@ from tfformer.run_directory.model_kinds import MODEL_KINDS as MODEL_KINDS
 from tfformer.run_directory.model_kinds import Model as Model
 from tfformer.run_directory.model_kinds import new_model as new_model
 from tfformer.run_directory.model_kinds import settings_of as settings_of
+from tfformer.run_directory.run import Calibration as Calibration
 from tfformer.run_directory.run import Run as Run
 from tfformer.run_directory.run import first_line as first_line
 from tfformer.run_directory.run import locked_for_new_run as locked_for_new_run

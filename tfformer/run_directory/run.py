@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import h5py
 import keras
@@ -68,6 +68,18 @@ DAMAGED_ZIP = (  # errors of np.load; zipfile reports some damage as an unknown 
 SHORTLIST = "shortlist.npz"
 RESUME_STATE = "resume.npz"  # the largest file; only --resume needs it
 UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError)  # in h5py
+
+
+class Calibration(NamedTuple):
+    """The temperature that calibrates a model's confidences, and what it changes.
+
+    See `tfformer.inference.calibration`.
+    """
+
+    temperature: float  # by which logits are divided
+    tokens: int  # of the validation text that it was fitted to
+    error_before: float  # the expected calibration error at temperature 1
+    error_after: float
 
 
 class SavesWeights(Protocol):
@@ -444,6 +456,30 @@ class Run:
         """Write result.json: training has finished."""
         self._write_text(self.result, json.dumps(result, indent=2) + "\n")
         self.folder.push()
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """The calibration that an export has stored in result.json; None before.
+
+        ValueError: The file is damaged.
+        """
+        if not self.result.is_file():
+            return None
+        try:
+            values: Any = parse_json(read_text(self.result))
+            if "calibration" not in values:
+                return None
+            calibration = Calibration(**values["calibration"])
+            if not calibration.temperature > 0:
+                raise ValueError(f"the temperature {calibration.temperature} is not above 0")
+        except (ValueError, TypeError) as error:
+            raise _damaged(self.result, first_line(error)) from None
+        return calibration
+
+    def keep_calibration(self, calibration: Calibration) -> None:
+        """Store the calibration of a finished run in result.json; OSError if this fails."""
+        values = json.loads(self.result.read_text(encoding="utf-8"))
+        self.finish(values | {"calibration": calibration._asdict()})
 
     def _write_text(self, file: Path, content: str) -> None:
         with _explained(file):

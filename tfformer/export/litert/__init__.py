@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tfformer.export.format import Format, check_choice, check_installed, with_search
+from tfformer.export.format import (
+    Format,
+    check_choice,
+    check_installed,
+    validation_pairs,
+    with_search,
+)
 from tfformer.runtime.progress_lines import Steps
 
 if TYPE_CHECKING:
@@ -126,14 +131,9 @@ class LiteRT(Format):
 
 
 def validation_text(run: Run) -> tuple[list[str], list[str]]:
-    """Return up to `MEASURED` sources and their references; OSError if they cannot be read."""
-    from tfformer.data.sources import read_pairs
-
-    data = run.config.data
-    languages = (data.languages[0], data.languages[1]) if data.languages else None
+    """Return sources and references to measure on; OSError if they cannot be read."""
     try:
-        pairs = read_pairs(data.valid, data.folder, languages, "validation", data.tags)
-        sources, references = zip(*itertools.islice(pairs, MEASURED), strict=True)
+        sources, references = zip(*validation_pairs(run, MEASURED), strict=True)
     except OSError as error:
         raise OSError(
             "quantised weights are measured on the run's validation text, which cannot be read "

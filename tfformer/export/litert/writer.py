@@ -133,7 +133,9 @@ def _align_ids(
     ) -> dict[str, tf.Tensor]:
         source = source_ids(ids, lengths, translator.max_length)
         target = with_end(target_ids, target_lengths, translator.max_length)
-        return aligned_ids(translator.model, source, target)._asdict()
+        temperature = translator.temperature
+        pair = aligned_ids(translator.model, source, target, temperature=temperature)
+        return pair._asdict()
 
     return traced(align, input_signature=specs)
 

@@ -18,6 +18,7 @@ from tfformer.engines.engine import ALIGN, CHARACTERS_PER_TOKEN, CONTINUATIONS, 
 from tfformer.export.parity import Inputs, Outputs, Question, Scored, beam, continued, greedy
 from tfformer.inference.generator import Generator
 from tfformer.inference.graphs import (
+    AlignedIds,
     aligned_ids,
     continue_prefixes,
     continue_translations,
@@ -166,13 +167,13 @@ class _Translating:
 
         Pieces (B, T) and source pieces (B, S) end with the end token and are padded with "". The
         alignment consists of the index of the source piece to which each piece attends most, the
-        weight of this attention, and the piece's probability, each (B, T) and 0 at padding. The
-        confidence is the geometric mean of the probabilities.
+        weight of this attention, and the piece's probability, scaled by the temperature, each
+        (B, T) and 0 at padding. The confidence is the geometric mean of the probabilities.
         """
         source = self._source(text)
         result = self._search(source, beam_size=1)
         target = _best_ids(result)["ids"]
-        pair = aligned_ids(self.translator.model, source, target, self.to_logits)
+        pair = self._aligned(source, target)
         tokenizers = self.translator.tokenizers
         begin = len(tokenizers.target.begin_ids)  # the language token is not translated
         target, log_probs, attention = (values[:, begin:] for values in (target, *pair))
@@ -198,13 +199,13 @@ class _Translating:
     ) -> dict[str, tf.Tensor]:
         """Ids (B, S) and the ids of given translations (B, T) -> attention (B, T + 1, S + 1).
 
-        Also returns the log-probability of each target token in nats (B, T + 1). End tokens are
-        appended on both sides, as in `translate_ids`.
+        Also returns the log-probability of each target token in nats (B, T + 1), scaled by the
+        temperature. End tokens are appended on both sides, as in `translate_ids`.
         """
         longest = self.translator.max_length
         source = source_ids(ids, lengths, longest)
         target = with_end(target_ids, target_lengths, longest)
-        return aligned_ids(self.translator.model, source, target, self.to_logits)._asdict()
+        return self._aligned(source, target)._asdict()
 
     def translate_ids(self, ids: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
         """Ids (B, S) -> their greedy translation (B, T).
@@ -229,6 +230,10 @@ class _Translating:
             "log_prob": tf.reduce_sum(log_probs, axis=1),
             "num_tokens": tf.where(source_rows[:, 0] != PAD_ID, lengths, 0),
         }
+
+    def _aligned(self, source: tf.Tensor, target: tf.Tensor) -> AlignedIds:
+        translator = self.translator
+        return aligned_ids(translator.model, source, target, self.to_logits, translator.temperature)
 
     def _search(self, source: tf.Tensor, beam_size: int) -> Hypotheses:
         return translate_ids(

@@ -1,0 +1,136 @@
+"""The temperature of confidences, compared with NumPy, a search over a grid and known scales."""
+
+import confidence
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfformer.inference.calibration import (
+    BINS,
+    HIGHEST,
+    LOWEST,
+    calibrate,
+    calibration_error,
+    fit,
+    measuring,
+    readings,
+)
+from tfformer.inference.translator import Translator
+from tfformer.run_directory import Run
+
+PAIRS = [("The dog sleeps.", "Der Hund schläft."), ("A cat.", "Eine Katze."), (" ", "Ein Hund.")]
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    return logits - np.logaddexp.reduce(logits.astype(float), axis=1, keepdims=True)
+
+
+def drawn(count: int, size: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Logits (count, size), and labels (count,) that are drawn from their softmax."""
+    dice = np.random.default_rng(seed)
+    logits = dice.normal(0, 2, (count, size)).astype(np.float32)
+    labels = (logits + dice.gumbel(size=logits.shape)).argmax(axis=1).astype(np.int32)
+    return logits, labels
+
+
+def fitted(logits: np.ndarray, labels: np.ndarray):
+    return fit(
+        lambda sharpness: readings(
+            tf.constant(logits), tf.constant(labels), tf.constant(sharpness, tf.float32)
+        ).numpy()
+    )
+
+
+@pytest.mark.parametrize("scale", [1, 0.5, 2.5, 6])
+def test_the_temperature_is_the_scale_of_calibrated_logits(scale):
+    """A model that draws its own labels is calibrated, until its logits are multiplied."""
+    logits, labels = drawn(20_000, 20)
+    calibration = fitted(scale * logits, labels)
+    assert calibration.temperature == pytest.approx(scale, rel=0.03)
+    assert calibration.tokens == 20_000
+    assert calibration.error_after < 0.02
+    if scale != 1:
+        assert calibration.error_before > 3 * calibration.error_after
+
+
+def test_the_temperature_minimises_the_negative_log_likelihood():
+    """Over a grid, in NumPy, with labels that no model would have drawn."""
+    logits, labels = drawn(500, 7, seed=2)
+    labels[::3] = 0
+    grid = np.geomspace(0.2, 5, 2000)
+    rows = np.arange(len(labels))
+    losses = [-log_softmax(logits / t)[rows, labels].mean() for t in grid]
+    best = grid[np.argmin(losses)]
+    assert fitted(logits, labels).temperature == pytest.approx(best, rel=0.003)
+
+
+@pytest.mark.parametrize(("label", "limit"), [(1, LOWEST), (0, HIGHEST)])
+def test_the_temperature_has_limits(label, limit):
+    """If all predictions are right, or all are wrong."""
+    logits = np.tile(np.array([0.0, 1.0, 0.5], np.float32), (4, 1))
+    assert fitted(logits, np.full(4, label, np.int32)).temperature == limit
+
+
+def test_the_calibration_error_by_intervals():
+    dice = np.random.default_rng(3)
+    confidences, is_right = dice.random(300), dice.integers(0, 2, 300)
+    expected = 0.0
+    for number in range(BINS):
+        within = (confidences > number / BINS) & (confidences <= (number + 1) / BINS)
+        if within.any():
+            gap = abs(is_right[within].mean() - confidences[within].mean())
+            expected += within.mean() * gap
+    assert calibration_error(confidences, is_right) == pytest.approx(expected)
+
+
+def test_the_tokens_are_those_of_the_references(translator):
+    """Pairs with a blank side have none; the readings of a batch are those of each pair."""
+    parts = translator.model, translator.tokenizers
+    measure = measuring(*parts, PAIRS, translator.max_length)
+    targets = translator.encode_targets([target for _, target in PAIRS[:2]]).ids
+    assert len(measure(1.0)) == sum(len(ids) + 1 for ids in targets)
+    alone = [measuring(*parts, [pair], translator.max_length)(0.7) for pair in PAIRS[:2]]
+    together = measure(0.7)
+    order = np.lexsort(together.T)
+    expected = np.concatenate(alone)
+    np.testing.assert_allclose(
+        together[order], expected[np.lexsort(expected.T)], rtol=1e-3, atol=1e-3
+    )
+    assert calibrate(*parts, PAIRS[2:], translator.max_length) is None
+
+
+def test_confidences_of_a_run_are_scaled_by_its_temperature(translator, tmp_path):
+    """The softmax of the divided logits, in NumPy; a saved copy keeps the temperature."""
+    assert translator.temperature != 1
+    source, target = PAIRS[0]
+    [pair] = translator.aligned([source], [target])
+    ids = [
+        [*side.ids[0], 3]
+        for side in (translator.encode([source]), translator.encode_targets([target]))
+    ]
+    inputs = {"source": np.array(ids[:1]), "target": np.array([[2, *ids[1][:-1]]])}
+    logits = translator.model(inputs)[0].numpy()
+    expected = log_softmax(logits / translator.temperature)
+    np.testing.assert_allclose(
+        pair.log_probs, expected[np.arange(len(ids[1])), ids[1]], rtol=1e-3, atol=1e-4
+    )
+    translator.save(tmp_path / "copy")
+    assert Translator.load(tmp_path / "copy").calibration == translator.calibration
+
+
+@pytest.mark.parametrize(
+    "damaged", ["{", "3", '{"calibration": 1}', '{"calibration": {"temperature": 1}}', "NaN"]
+)
+def test_a_damaged_calibration_is_refused(translator, tmp_path, damaged):
+    run = Run.open(translator.save(tmp_path / "run"))
+    if damaged == "NaN":
+        damaged = run.result.read_text().replace(str(translator.temperature), "NaN")
+    run.result.write_text(damaged)
+    with pytest.raises(ValueError, match=r"result\.json is damaged \(.*\); restore it or train"):
+        Translator.load(run.path)
+
+
+def test_the_scripts_area_under_the_curve_counts_pairs():
+    low, high = [0.1, 0.5, 0.7, 0.7], [0.7, 0.2, 0.9]
+    pairs = [(below < above) + (below == above) / 2 for below in low for above in high]
+    assert confidence.area_under_curve(low, high) == pytest.approx(np.mean(pairs))
