@@ -308,7 +308,11 @@ LANGUAGES = (("source", "en"), ("target", "de"))
             [("q", "A dog."), ("q", "A cat.")],
             {"translatedText": ["A DOG.", "A CAT."]},
         ),
-        ("/align", [("q", "A dog."), ("translation", "A DOG.")], {"links": []}),
+        (
+            "/align",
+            [("q", "A dog."), ("translation", "A DOG.")],
+            {"links": [], "confidence": None, "word_confidences": []},
+        ),
     ],
 )
 def test_a_form_in_parts_has_the_fields_of_any_other(server, path, pairs, answer):

@@ -91,7 +91,9 @@ def test_models_of_two_kinds_are_behind_one_server(greedy, translator, tmp_path)
             align = {"q": sentence, "translation": "Der Hund.", "model": "en-de"}
             [aligned] = translator.aligned([sentence], ["Der Hund."])
             assert await answer("/align", align) == {
-                "links": [list(link) for link in aligned.nearest_targets()]
+                "links": [list(link) for link in aligned.nearest_targets()],
+                "confidence": pytest.approx(aligned.confidence, rel=1e-3),
+                "word_confidences": pytest.approx(aligned.word_confidences(), rel=1e-3),
             }
             described = await (await client.get("/v1/models/en-de/metadata")).json()
             signatures = described["metadata"]["signature_def"]["signature_def"]

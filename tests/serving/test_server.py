@@ -72,9 +72,12 @@ def test_a_served_run_gives_the_translators_own(served_by_the_verb, translator):
             assert scores == pytest.approx([best.score for best in expected], abs=1e-3)
         pair = {"q": SENTENCES[0], "translation": expected[0].text, "model": "echo"}
         [aligned] = translator.aligned([pair["q"]], [pair["translation"]])
-        links = aligned.nearest_targets()
         answer = answer_to(server, "POST", "/align", json.dumps(pair), JSON)
-        assert json.loads(answer.text) == {"links": [list(link) for link in links]}
+        assert json.loads(answer.text) == {
+            "links": [list(link) for link in aligned.nearest_targets()],
+            "confidence": pytest.approx(aligned.confidence, rel=1e-3),
+            "word_confidences": pytest.approx(aligned.word_confidences(), rel=1e-3),
+        }
         begun = {"q": SENTENCES[0], "prefix": "Die", "count": 3, "model": "echo"}
         answer = answer_to(server, "POST", "/continue", json.dumps(begun), JSON)
         [row] = translator.continuations([SENTENCES[0]], ["Die"], count=3)

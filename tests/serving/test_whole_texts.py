@@ -264,10 +264,14 @@ def test_words_that_belong_together_are_told():
     models = [backwards("mine", [], backwards_links), backwards("en-de", [])]
     answers = posted(models, *(("/align", body) for body in asked))
     known, of_export, too_long, incomplete, unknown = answers
-    assert known == (200, {"links": [[0, 1], [1, 0]]})
-    assert of_export == too_long == (200, {"links": []})
+    words = {"confidence": pytest.approx(0.5), "word_confidences": [0.25, 1]}  # ".god", "A"
+    assert known == (200, {"links": [[0, 1], [1, 0]]} | words)
+    assert of_export == too_long == (200, UNKNOWN_WORDS)
     assert incomplete == (400, {"error": "the field translation is missing"})
     assert unknown[0] == 404
+
+
+UNKNOWN_WORDS = {"links": [], "confidence": None, "word_confidences": []}
 
 
 @pytest.mark.parametrize(("tokens", "links"), [(7, [[0, 1], [1, 0]]), (8, [])])
@@ -276,13 +280,38 @@ def test_the_tokens_of_a_translation_are_those_of_its_vocabulary(tokens, links):
     model.newest.tokenizers.target.encode = lambda texts: [[5] * tokens for _ in texts]
     model.newest.count_tokens = lambda texts: [2 if text == "A dog." else 99 for text in texts]
     pair = {"q": "A dog.", "translation": ".god A", "model": "mine"}
-    assert posted([model], ("/align", pair)) == [(200, {"links": links})]
+    [(status, answer)] = posted([model], ("/align", pair))
+    assert (status, answer["links"]) == (200, links)
+
+
+def test_the_confidence_of_a_text_is_computed_where_it_is_asked_for():
+    """It is the geometric mean over the tokens of all sentences, whatever their format."""
+    align = unittest.mock.Mock(side_effect=backwards_links)
+    models = [backwards("en-de", [], align), backwards("de-en", [])]
+    texts = {"source": "en", "target": "de"}
+    page = {"q": "<p>A dog.</p><p>A cat.</p>", "format": "html", "confidence": True}
+    not_asked, one, several, of_page, refused = posted(
+        models,
+        ("/translate", texts | {"q": "A dog."}),
+        ("/translate", texts | {"q": "A dog. It is.", "confidence": True, "alternatives": 1}),
+        ("/translate", texts | {"q": ["A dog.", ""], "confidence": True}),
+        ("/translate", texts | page),
+        ("/translate", {"q": "Hund", "source": "de", "target": "en", "confidence": True}),
+    )
+    assert not_asked == (200, {"translatedText": ".god A"})
+    assert align.call_count == 4
+    half = pytest.approx(0.5)  # the words .god, A and .tac
+    assert one[1]["confidence"] == pytest.approx((1 / 4 * 1 * 1 / 3 * 1 / 2) ** (1 / 4))
+    assert several[1]["confidence"] == [half, 1]
+    assert of_page[1] == {"translatedText": "<p>.god A</p><p>.tac A</p>", "confidence": half}
+    assert refused[0] == 400
 
 
 SOURCE_WORDS = (
     "[...document.querySelectorAll('#mirror .linked')].map(one => one.textContent).join()"
 )
 TARGET_WORDS = SOURCE_WORDS.replace("#mirror", "#translation")
+SEVENTH = "The model is 14% sure of this word."
 
 
 def test_the_page_marks_the_words_that_belong_together(browser):
@@ -303,6 +332,8 @@ def test_the_page_marks_the_words_that_belong_together(browser):
         browser.hover(f"#mirror {second} .word:nth-child(3)")  # behind the text area
         browser.until(SOURCE_WORDS, "<dog")
         browser.until(TARGET_WORDS, "god<")
+        browser.until(f'document.querySelector("#translation {second} .unsure").title', SEVENTH)
+        assert browser.evaluate(f'document.querySelectorAll("{second} .unsure").length') == 3
         browser.hover("#translation [data-number='0']")
         browser.until(SOURCE_WORDS + " + " + TARGET_WORDS, "One..enO")
 
@@ -511,7 +542,7 @@ def test_a_model_of_several_directions_gets_the_tag_of_the_target():
         ),
     )
     assert asked == ["<de> A dog.", "<de> A cat.", "<en> <de> x", "<en> y"]
-    assert answers[1] == (200, {"links": [[0, 0], [1, 1]]})
+    assert answers[1][1]["links"] == [[0, 0], [1, 1]]
     assert [call.args[0] for call in align.call_args_list] == [["<en> One dog."], ["<en> x"]]
     assert answers[3][1]["error"].endswith("this server translates: en to de, de to en")
 

@@ -50,6 +50,11 @@ def backwards(name: str, asked: list[str], align=None, **manifest) -> SimpleName
         scores = np.array([[-1.0, -2.0, -1e9]] * len(texts))
         return {"translations": np.array(turned, object), "scores": scores}
 
+    def aligned(sources, targets):
+        if align is None:
+            raise ValueError("the export has no word alignments")
+        return list(map(aligned_words, align(sources, targets), targets))
+
     target = SimpleNamespace(encode=lambda texts: [[] for _ in texts])
     version = Scripted(
         run=run,
@@ -61,8 +66,20 @@ def backwards(name: str, asked: list[str], align=None, **manifest) -> SimpleName
         placeholders=[],
         can_align=align is not None,
         nearest_targets=align,
+        aligned=aligned,
     )
     return scripted(name, version)
+
+
+def aligned_words(links, translation: str) -> SimpleNamespace:
+    """What an engine's `aligned` returns: a word of N characters has the probability 1 / N."""
+    probabilities = np.array([1 / len(word) for word in translation.split()])
+    return SimpleNamespace(
+        nearest_targets=lambda: links,
+        word_confidences=lambda: probabilities,
+        log_probs=np.log(probabilities),
+        confidence=float(np.exp(np.log(probabilities).mean())) if len(probabilities) else 1.0,
+    )
 
 
 @asynccontextmanager

@@ -1,6 +1,7 @@
 """Translate sentences and whole texts through the request queue and the cache."""
 
 import asyncio
+import math
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -27,6 +28,7 @@ TEXT_THREADS = 64  # threads that split and reassemble texts
 TEXTS_AT_ONCE = 32  # maximum texts of one request at a time, to leave threads for other requests
 
 Answer = TypeVar("Answer")
+Pair = tuple[str, str]  # a sentence and its translation
 
 
 class TranslatedPiece(NamedTuple):
@@ -36,6 +38,14 @@ class TranslatedPiece(NamedTuple):
     translation: str  # its translation
     is_sentence: bool  # whether it was translated
     others: list[str]  # alternative translations, best first
+
+
+class AlignedWords(NamedTuple):
+    """The words of a sentence and its translation."""
+
+    links: Links = ()  # (source index, target index) pairs, counted from 0
+    confidence: float | None = None  # of the translation
+    word_confidences: Sequence[float] = ()
 
 
 class QueuedTranslator:
@@ -78,19 +88,23 @@ class QueuedTranslator:
         signature: str = BEAM,
         ranks: int = 1,
         glossary: Glossary | None = None,
+        pairs: list[Pair] | None = None,
     ) -> list[str]:
         """Return the translation of a text, followed by its alternatives.
 
         The first of the `ranks` texts consists of the best translation of each sentence, the second
         of the second best, and so on; a sentence with fewer translations contributes its last.
-        `signature` is `BEAM`, or `GREEDY`, which finds a single translation of each sentence.
+        `signature` is `BEAM`, or `GREEDY`, which finds a single translation of each sentence. Each
+        sentence, with its best translation, is appended to `pairs`.
 
         Raises:
             RequestError: The format is unknown, the text is not well-formed XML, the model has no
                 text signature or refuses the sentences, or the queue is full.
         """
         return [
-            await self._text(direction, text, format, signature, rank, glossary)
+            await self._text(
+                direction, text, format, signature, rank, glossary, None if rank else pairs
+            )
             for rank in range(ranks)
         ]
 
@@ -102,6 +116,7 @@ class QueuedTranslator:
         signature: str,
         rank: int,
         glossary: Glossary | None,
+        pairs: list[Pair] | None,
     ) -> str:
         if format not in FORMATS:
             raise RequestError(f"the format {format} is not supported")
@@ -117,7 +132,10 @@ class QueuedTranslator:
                 self.n_best(version, sentences, signature), loop
             )
             calls.append(call)
-            return [best[min(rank, len(best) - 1)] for best in call.result()]
+            translations = [best[min(rank, len(best) - 1)] for best in call.result()]
+            if pairs is not None:
+                pairs.extend(zip(sentences, translations, strict=True))
+            return translations
 
         def align(sources: list[str], targets: list[str]) -> Sequence[Links]:
             if caller_gone.is_set():
@@ -148,15 +166,14 @@ class QueuedTranslator:
             for call in calls:
                 call.cancel()
 
-    async def links(self, direction: Direction, source: str, translation: str) -> Links:
-        """Return the word alignment as (source index, target index) pairs, counted from 0.
+    async def aligned(self, direction: Direction, source: str, translation: str) -> AlignedWords:
+        """Return the alignment and the probabilities of words.
 
-        The list is empty if the model has no alignments, or if either text exceeds the model's
-        limit.
+        They are empty if the model has no alignments, or if either text exceeds the model's limit.
         """
         version = direction.model.newest
         if not version.can_align:
-            return []
+            return AlignedWords()
         tagged = direction.tagged(source)
 
         def is_too_long() -> bool:
@@ -166,11 +183,31 @@ class QueuedTranslator:
 
         loop = asyncio.get_running_loop()
         if await loop.run_in_executor(self._threads, is_too_long):
-            return []
-        (links,) = await loop.run_in_executor(
-            self._aligner, version.nearest_targets, [tagged], [translation]
+            return AlignedWords()
+        (pair,) = await loop.run_in_executor(
+            self._aligner, version.aligned, [tagged], [translation]
         )
-        return [(word - 1, to) for word, to in links if word] if direction.tag else links
+        links = pair.nearest_targets()
+        if direction.tag:
+            links = tuple((word - 1, to) for word, to in links if word)
+        return AlignedWords(links, pair.confidence, pair.word_confidences().tolist())
+
+    async def confidence(self, direction: Direction, pairs: Sequence[Pair]) -> float:
+        """Return the geometric mean of the probabilities of all tokens of translations.
+
+        RequestError: The model has no alignments.
+        """
+        version = direction.model.newest
+        sources, translations = ([pair[side] for pair in pairs] for side in (0, 1))
+        loop = asyncio.get_running_loop()
+        try:
+            aligned = await loop.run_in_executor(
+                self._aligner, version.aligned, sources, translations
+            )
+        except ValueError as error:
+            raise RequestError(str(error)) from None
+        log_probs = [float(log_prob) for pair in aligned for log_prob in pair.log_probs]
+        return math.exp(sum(log_probs) / len(log_probs)) if log_probs else 1.0
 
     async def continuations(
         self, direction: Direction, sentence: str, prefix: str

@@ -10,7 +10,7 @@ from tfformer.serving.apis.fields import described as described_body
 from tfformer.serving.apis.glossaries import glossary_of
 from tfformer.serving.errors import Error, RequestError
 from tfformer.serving.languages import AUTO, Detected, Direction, language_name
-from tfformer.serving.queued_translator import in_order
+from tfformer.serving.queued_translator import Pair, in_order
 from tfformer.text import Glossary
 
 MAX_ALTERNATIVES = 10
@@ -49,6 +49,12 @@ class Translate(Languages):
         examples=[{"animal": "Vieh"}],
         json_schema_extra={"x-extension-of": "tfformer"},
     )
+    confidence: bool = Field(
+        False,
+        description="Whether to return how sure the model is, from 0 to 1; a model without "
+        "alignments refuses it. LibreTranslate has no such field.",
+        json_schema_extra={"x-extension-of": "tfformer"},
+    )
 
 
 class Detect(BaseModel):
@@ -70,6 +76,7 @@ class Translated(BaseModel):
 
     translatedText: str | list[str]  # noqa: N815
     alternatives: list[str] | list[list[str]] | None = None
+    confidence: float | list[float] | None = None
     detectedLanguage: DetectedLanguage | list[DetectedLanguage] | None = None  # noqa: N815
 
 
@@ -110,12 +117,15 @@ async def _translated(
 ) -> dict[str, Any]:
     direction, detected = await find_direction(state, fields.source, fields.target, text)
     ranks = 1 + min(fields.alternatives, MAX_ALTERNATIVES)
+    pairs: list[Pair] | None = [] if fields.confidence else None
     best, *alternatives = await state.translator.texts(
-        direction, text, fields.format, ranks=ranks, glossary=glossary
+        direction, text, fields.format, ranks=ranks, glossary=glossary, pairs=pairs
     )
     answer: dict[str, Any] = {"translatedText": best}
     if fields.alternatives:
         answer["alternatives"] = [t for t in dict.fromkeys(alternatives) if t != best]
+    if pairs is not None:
+        answer["confidence"] = await state.translator.confidence(direction, pairs)
     if detected is not None:
         answer["detectedLanguage"] = detected._asdict()
     return answer

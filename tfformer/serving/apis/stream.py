@@ -61,10 +61,18 @@ class Align(Model):
     translation: str = Field(description="Its translation.", examples=["Das Tier ist müde."])
 
 
-class Links(BaseModel):
-    """Pairs of a source word and a target word, counted from 0; words are split at spaces."""
+class AlignedWords(BaseModel):
+    """The alignment of words, which are split at spaces, and how sure the model is of them."""
 
-    links: list[Annotated[list[int], Field(min_length=2, max_length=2)]]
+    links: list[Annotated[list[int], Field(min_length=2, max_length=2)]] = Field(
+        description="Pairs of a source word and a target word, counted from 0."
+    )
+    confidence: float | None = Field(
+        None, description="The mean probability of a token of the translation."
+    )
+    word_confidences: list[float] = Field(
+        [], description="The probability of each word of the translation."
+    )
 
 
 EVENT = {  # the schema of one event; `data` is JSON
@@ -172,11 +180,11 @@ async def continue_prefix(
     summary="Align the words of a sentence with the words of its translation",
     openapi_extra=described(Align),
 )
-async def align(fields: Annotated[Align, fields_of(Align)], state: Served) -> Links:
-    """Return the word alignment, computed from the model's attention.
+async def align(fields: Annotated[Align, fields_of(Align)], state: Served) -> AlignedWords:
+    """Return the alignment, computed from the model's attention, and the words' probabilities.
 
-    The list is empty for a CTranslate2 export, and for a sentence longer than the model's limit.
+    Both are empty for a CTranslate2 export, and for a sentence longer than the model's limit.
     """
     direction = await _direction(state, fields, fields.q)
-    links = await state.translator.links(direction, fields.q, fields.translation)
-    return Links(links=[list(link) for link in links])
+    words = await state.translator.aligned(direction, fields.q, fields.translation)
+    return AlignedWords.model_validate(words._asdict() | {"links": list(map(list, words.links))})
