@@ -1,10 +1,10 @@
 """Compare a student's exports with Marian's engines and with its teacher, in tokens per second.
 
-pymarian and fxtranslate, Firefox's engine, run the same weights; CTranslate2 runs the teacher. All
-weights are random, and every translation has twice the length of its source; fxtranslate's are a
-few tokens longer. Each engine's own tokens count. Words and the candidates of a shortlist are
-distributed by Zipf's law. In each round the engines translate the same sentences in turn, text in
-and text out, while the others sleep.
+pymarian and fxtranslate, Firefox's engine, run the same weights, fxtranslate in int8; CTranslate2
+runs the teacher. All weights are random, and every translation has twice the length of its source;
+fxtranslate's are a few tokens longer. Each engine's own tokens count. Words and the candidates of a
+shortlist are distributed by Zipf's law. In each round the engines translate the same sentences in
+turn, text in and text out, while the others sleep.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -65,6 +66,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 32], help="batch sizes")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="numbers of threads")
     parser.add_argument("--rounds", type=int, default=5, help="timed rounds per engine")
+    parser.add_argument("--engines", nargs="+", default=["*"], help="patterns of engines' names")
     parser.add_argument("--marian-python", help="a Python with pymarian, fxtranslate and PyYAML")
 
 
@@ -108,38 +110,61 @@ def measure(options: argparse.Namespace) -> dict:
 def _write(folder: Path, options: argparse.Namespace) -> dict[str, Artifact]:
     """Export the random models; return the artifact of each engine."""
     from tfformer.config import DIALECTS
-    from tfformer.export import ctranslate2 as ctranslate2_export
 
-    vocab_size = options.vocab_size
-    samples = random_sentences(vocab_size, 2, 8)
     settings = {
         "beam_size": 1,
         "max_length": 2 * SOURCE_LENGTH,
         "norm": "post",  # fxtranslate's
         "dialect": dict(DIALECTS["marian"]) | {"max_length_factor": 2.0},
     }
+    return _write_teacher(folder, options, settings) | _write_student(folder, options, settings)
+
+
+def _is_measured(engine: str, options: argparse.Namespace) -> bool:
+    return any(fnmatch(engine, pattern) for pattern in options.engines)
+
+
+def _write_teacher(
+    folder: Path, options: argparse.Namespace, settings: dict
+) -> dict[str, Artifact]:
+    from tfformer.export import ctranslate2 as ctranslate2_export
+
     artifacts = {}
-    teacher = random_translator(options.teacher, vocab_size, **settings)
-    artifacts[TEACHER] = Artifact("tfformer", teacher.export(folder / "teacher", samples=samples))
+    teacher = random_translator(options.teacher, options.vocab_size, **settings)
+    if _is_measured(TEACHER, options):
+        samples = random_sentences(options.vocab_size, 2, 8)
+        version = teacher.export(folder / "teacher", samples=samples)
+        artifacts[TEACHER] = Artifact("tfformer", version)
     for dtype in ("float32", "int8"):
-        path = folder / dtype
-        path.mkdir()
-        ctranslate2_export.write(
-            path, teacher.model, teacher.tokenizers, teacher.max_length, quantization=dtype
-        )
-        artifacts[f"teacher, CTranslate2 {dtype}"] = Artifact("ctranslate2", path)
-    student = random_translator(options.preset, vocab_size, **settings)
+        name, path = f"teacher, CTranslate2 {dtype}", folder / dtype
+        if _is_measured(name, options):
+            path.mkdir()
+            ctranslate2_export.write(
+                path, teacher.model, teacher.tokenizers, teacher.max_length, quantization=dtype
+            )
+            artifacts[name] = Artifact("ctranslate2", path)
+    return artifacts
+
+
+def _write_student(
+    folder: Path, options: argparse.Namespace, settings: dict
+) -> dict[str, Artifact]:
+    artifacts = {}
+    samples = random_sentences(options.vocab_size, 2, 8)
+    student = random_translator(options.preset, options.vocab_size, **settings)
     for ending in ("", ", shortlist"):
         parent = folder / ("shortlist" if ending else "student")  # pymarian accepts no spaces
         if ending:
-            student.shortlist = _random_shortlist(vocab_size)
+            student.shortlist = _random_shortlist(options.vocab_size)
         for name, (format, chosen) in OURS.items():
-            version = student.export(parent / name, format, samples=samples, **chosen)
-            artifacts[f"{name}{ending}"] = Artifact("tfformer", version)
+            if _is_measured(f"{name}{ending}", options):
+                version = student.export(parent / name, format, samples=samples, **chosen)
+                artifacts[f"{name}{ending}"] = Artifact("tfformer", version)
         if options.marian_python:
-            version = student.export(parent / "marian", "marian")
+            version = student.export(parent / "marian", "marian", samples=samples, quantize="int8")
             for program, files in FILES.items():
-                artifacts[f"{program}{ending}"] = Artifact(program, version, files)
+                if _is_measured(f"{program}{ending}", options):
+                    artifacts[f"{program}{ending}"] = Artifact(program, version, files)
     return artifacts
 
 
