@@ -1,10 +1,16 @@
 """The temperature of confidences, compared with NumPy, a search over a grid and known scales."""
 
+import dataclasses
+import json
+import shutil
+
 import confidence
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfformer.cli.export import _parity_lines
+from tfformer.export import pipeline
 from tfformer.inference.calibration import (
     BINS,
     HIGHEST,
@@ -16,7 +22,8 @@ from tfformer.inference.calibration import (
     readings,
 )
 from tfformer.inference.translator import Translator
-from tfformer.run_directory import Run
+from tfformer.run_directory import Calibration, Run
+from tfformer.runtime.progress_lines import Steps
 
 PAIRS = [("The dog sleeps.", "Der Hund schläft."), ("A cat.", "Eine Katze."), (" ", "Ein Hund.")]
 
@@ -97,6 +104,8 @@ def test_the_tokens_are_those_of_the_references(translator):
         together[order], expected[np.lexsort(expected.T)], rtol=1e-3, atol=1e-3
     )
     assert calibrate(*parts, PAIRS[2:], translator.max_length) is None
+    assert calibrate(*parts, PAIRS, max_length=2) is None
+    assert calibrate(*parts, [], translator.max_length) is None
 
 
 def test_confidences_of_a_run_are_scaled_by_its_temperature(translator, tmp_path):
@@ -116,6 +125,33 @@ def test_confidences_of_a_run_are_scaled_by_its_temperature(translator, tmp_path
     )
     translator.save(tmp_path / "copy")
     assert Translator.load(tmp_path / "copy").calibration == translator.calibration
+
+
+def test_the_first_export_calibrates_the_run(tiny_run, translator, tmp_path):
+    """The fixture is calibrated, so its copy is not until its validation text is read again."""
+    run = Run.open(shutil.copytree(tiny_run, tmp_path / "run"))
+    result = json.loads(run.result.read_text())
+    known = result.pop("calibration")
+    run.finish(result)
+    assert run.calibration is None
+    absent = run.config.data.replace(valid=["absent.en", "absent.de"])
+    without = dataclasses.replace(run, config=run.config.replace(data=absent))
+    assert pipeline._calibration(without, translator, Steps()) is None
+    fitted = pipeline._calibration(run, translator, Steps())
+    assert fitted._asdict() == pytest.approx(known, rel=1e-2)
+    assert Run.open(run.path).calibration == fitted
+    assert json.loads(run.result.read_text()).keys() == {*result, "calibration"}
+    assert pipeline._calibration(without, translator, Steps()) == fitted
+
+
+def test_export_prints_the_calibration_error():
+    measured = Calibration(0.5, 1234, 0.06543, 0.00021)._asdict()
+    assert list(_parity_lines({"parity": {}, "calibration": measured}, "")) == [
+        "confidence: expected calibration error 0.0654, and 0.0002 with the temperature 0.500, on "
+        "1,234 validation tokens"
+    ]
+    [line] = _parity_lines({"parity": {}, "calibration": None}, "")
+    assert line.startswith("confidence: not calibrated (temperature 1), for lack of")
 
 
 @pytest.mark.parametrize(

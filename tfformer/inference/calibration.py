@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfformer.data.batches import token_batches
-from tfformer.data.encoding import encode_truncated, pad
+from tfformer.data.encoding import pad
 from tfformer.data.sources import SentencePair
 from tfformer.inference.alignment import BATCH_TOKENS
 from tfformer.inference.translator import DAMAGED
@@ -40,10 +40,12 @@ def calibrate(
         model: The model.
         tokenizers: Its tokenizers.
         pairs: Sentences with their reference translations, such as some of the validation text.
-        max_length: Maximum number of tokens of a sentence, the end token included.
+        max_length: Maximum number of tokens of a sentence, the end token included; longer pairs are
+            left out.
 
     Returns:
-        The temperature with the expected calibration errors; None if all pairs have a blank side.
+        The temperature with the expected calibration errors; None if all pairs are too long or have
+        a blank side.
 
     Raises:
         ValueError: The weights are damaged, or a sentence is not Unicode text.
@@ -57,11 +59,12 @@ def measuring(
 ) -> Measure | None:
     """Return a function that computes `readings` (N, 4) of the target tokens, the end included.
 
-    The arguments are those of `calibrate`; the result is None if all pairs have a blank side.
+    The arguments are those of `calibrate`, as is None.
     """
     sides = zip((tokenizers.source, tokenizers.target), zip(*pairs, strict=True), strict=False)
-    encoded = [encode_truncated(side, texts, max_length - 1).ids for side, texts in sides]
-    rows = [[[*ids, END_ID] for ids in pair] for pair in zip(*encoded, strict=True) if all(pair)]
+    encoded = [side.encode(texts) for side, texts in sides]
+    full = [pair for pair in zip(*encoded, strict=True) if all(pair)]
+    rows = [[[*ids, END_ID] for ids in pair] for pair in full if max(map(len, pair)) < max_length]
     if not rows:
         return None
     ids, real = tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None, model.d_model))
