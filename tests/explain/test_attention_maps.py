@@ -10,7 +10,6 @@ from tfformer.explain.attention_maps import (
     AttentionMaps,
     attention,
     decoder_weights,
-    each_attention,
     encoder_weights,
 )
 from tfformer.inference.translator import Translator
@@ -95,24 +94,6 @@ def test_rows_sum_to_one_and_nothing_looks_at_padding_or_ahead():
     assert not encoder[1, ..., 2:].numpy().any()
     assert not cross[1, ..., 2:].numpy().any()
     assert not (decoder.numpy() * (1 - np.tri(6))).any()
-
-
-def test_alone_equals_in_a_batch(translator):
-    sources, targets = SENTENCES[:2], [*SENTENCES[2:], SENTENCES[0]]
-    together = each_attention(translator, sources, targets)
-    for batched, sentence, target in zip(together, sources, targets, strict=True):
-        for maps, expected in zip(batched, attention(translator, sentence, target), strict=True):
-            assert (maps.rows, maps.columns) == (expected.rows, expected.columns)
-            np.testing.assert_allclose(maps.weights, expected.weights, atol=1e-5)
-
-
-def test_batches_follow_each_other(translator):
-    together, split = (
-        each_attention(translator, SENTENCES, SENTENCES, batch_size=size) for size in (64, 2)
-    )
-    for maps, expected in zip(together, split, strict=True):
-        assert maps.cross.columns == expected.cross.columns
-        np.testing.assert_allclose(maps.cross.weights, expected.cross.weights, atol=1e-5)
 
 
 def test_tokens_stand_where_the_decoder_reads_and_writes_them(translator, tokenizer):

@@ -9,18 +9,17 @@ literature.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from tfformer.data.encoding import EncodedSentences, Sentences, warn_of_truncation
+from tfformer.data.encoding import Sentences, warn_of_truncation
 from tfformer.inference.alignment import END, START, between_words, word_texts
 from tfformer.inference.translator import Translator
 from tfformer.model.masks import look_ahead_mask, padding_mask
 from tfformer.model.transformer import Transformer
-from tfformer.special_ids import END_ID, PAD_ID, START_ID
+from tfformer.special_ids import END_ID, START_ID
 
 
 class AttentionMaps(NamedTuple):
@@ -86,36 +85,33 @@ def attention(translator: Translator, sentence: str, target: str | None = None) 
         >>> maps.weights.shape  # layers, heads, rows, columns
         (3, 2, 2, 3)
     """
-    return next(each_attention(translator, [sentence], None if target is None else [target]))
-
-
-def each_attention(
-    translator: Translator,
-    sentences: Sentences,
-    targets: Sentences | None = None,
-    batch_size: int = 64,
-) -> Iterator[Attention]:
-    """Yield the attention of each sentence in turn.
-
-    Sentences and targets may be encoded already. By default the targets are the model's own
-    translations, tokenized again as text.
-
-    Raises:
-        ValueError: A sentence or a given target is blank.
-    """
-    sources = translator.encode(sentences)
-    _check_not_blank(sources)
-    if targets is None:
+    sources = translator.encode([sentence])
+    targets: Sentences
+    if target is None:
         targets = translator.encode_targets(translator.translate(sources))
-        written = targets
     else:
-        written = translator.encode_targets(targets)
-        _check_not_blank(written)
-    warn_of_truncation([sentences, targets], [sources, written], stacklevel=2)
-    for first in range(0, len(sources), batch_size):
-        batch = slice(first, first + batch_size)
-        pairs = (sources.ids[batch], written.ids[batch])
-        yield from _attentions_of_batch(translator, *pairs)
+        targets = [target]
+    written = translator.encode_targets(targets)
+    warn_of_truncation([[sentence], targets], [sources, written], stacklevel=2)
+    source_ids, target_ids = sources.ids[0], written.ids[0]
+    if not source_ids or not (target_ids or target is None):
+        raise ValueError(
+            "a sentence is blank and therefore has no attention; pass sentences with words"
+        )
+    words = (*translator.tokenizers.source.pieces(source_ids), END)
+    target_words = translator.tokenizers.target.pieces(target_ids)
+    read, written_words = (START, *target_words), (*target_words, END)
+    weights = attention_weights(
+        translator.model,
+        tf.constant([[*source_ids, END_ID]]),
+        tf.constant([[START_ID, *target_ids]]),
+    )
+    encoder, decoder, cross = (tf.cast(tensor[0], tf.float32).numpy() for tensor in weights)
+    return Attention(
+        AttentionMaps("encoder", words, words, encoder),
+        AttentionMaps("decoder", read, read, decoder),
+        AttentionMaps("cross", written_words, words, cross),
+    )
 
 
 def attention_weights(
@@ -154,45 +150,11 @@ def decoder_weights(
     cross_weights = []
     x = model.decoder.add_positions(model.target_embedding(target))
     for layer in model.decoder.layers:
-        seen, weights, _ = layer.attend_to_sequence(x, mask)
-        self_weights.append(weights)
-        h = layer.cross_attention_residual.before(seen)
-        cross_weights.append(layer.cross_attention(h, memory, memory_mask, return_weights=True)[1])
-        x = layer(x, memory, mask, memory_mask)
+        self_weights.append(layer.attend_to_sequence(x, mask)[1])
+        x, weights = layer(x, memory, mask, memory_mask, return_weights=True)
+        cross_weights.append(weights)
     return (
         model.decoder.final_norm(x),
         tf.stack(self_weights, axis=1),
         tf.stack(cross_weights, axis=1),
     )
-
-
-def _attentions_of_batch(
-    translator: Translator,
-    sources: Sequence[list[int]],
-    targets: Sequence[list[int]],
-) -> Iterator[Attention]:
-    """Yield the weights of each sentence with its tokens, including `</s>`, without padding."""
-    sources = [[*ids, END_ID] for ids in sources]
-    targets = [[START_ID, *ids] for ids in targets]
-    source = tf.ragged.constant(sources, tf.int32).to_tensor(PAD_ID)
-    target = tf.ragged.constant(targets, tf.int32).to_tensor(PAD_ID)
-    weights = attention_weights(translator.model, source, target)
-    computed = (tf.cast(tensor, tf.float32).numpy() for tensor in weights)
-    for source_ids, target_ids, *of_sentence in zip(sources, targets, *computed, strict=True):
-        words = (*translator.tokenizers.source.pieces(source_ids[:-1]), END)
-        target_words = translator.tokenizers.target.pieces(target_ids[1:])
-        read, written = (START, *target_words), (*target_words, END)
-        s, t = len(words), len(read)
-        encoder, decoder, cross = of_sentence
-        yield Attention(
-            AttentionMaps("encoder", words, words, encoder[:, :, :s, :s]),
-            AttentionMaps("decoder", read, read, decoder[:, :, :t, :t]),
-            AttentionMaps("cross", written, words, cross[:, :, :t, :s]),
-        )
-
-
-def _check_not_blank(sentences: EncodedSentences) -> None:
-    if not all(sentences.ids):
-        raise ValueError(
-            "a sentence is blank and therefore has no attention; pass sentences with words"
-        )
