@@ -19,8 +19,10 @@ INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e"
 INVISIBLE += "\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\ufeff"
 EDGES = "".join(filter(str.isspace, map(chr, range(0x3001)))) + INVISIBLE
 LINE = re.compile(f"[^{GAP}]+|[{GAP}]+")
-# The marker of a list, a task or a quotation.
-MARKER = re.compile(r"(?:(?:[-*+•‣◦·\u2010-\u2015\u2212>#]+|\d{1,3}[.)]|\(?[a-z]\)|\[[ xX]\])\s+)+")
+# The indentation of a line, and the markers of a list, a task or a quotation.
+MARKER = re.compile(
+    r"\s*(?:(?:[-*+•‣◦·\u2010-\u2015\u2212>#]+|\d{1,3}[.)]|\(?[a-z]\)|\[[ xX]\])\s+)*"
+)
 LETTER = re.compile(r"[^\W\d_]")
 WORD = re.compile(r"\s*\S{1,40}|\s+")  # long words are cut after 40 characters
 STRONG_STOP = re.compile(r"[.!?;:…。！？；：।؟][\"'”’»)\]]*$|\s[-–—]+$|—$")
@@ -110,7 +112,8 @@ def segments(
     masked = BRACKETED.sub(r"\1“\2”", _without_stops(text, protected))  # as sentencex knows quotes
     start = 0
     for line in LINE.findall(masked):
-        first = _marker_end(line)
+        marker = MARKER.match(line)
+        first = marker.end() if marker else 0
         if first:
             yield Segment(text[start : start + first], is_sentence=False)
         begin = start + first
@@ -155,7 +158,11 @@ def divided(
     clauses = []
     first = 0
     while first < len(words):
-        last = _fitting(counts, first, max_tokens)
+        last = first + 1  # at least one word
+        total = counts[first]
+        while last < len(words) and total + counts[last] <= max_tokens:
+            total += counts[last]
+            last += 1
         if last < len(words):
             last = _clause_end(words, first, last)
         clauses.append("".join(words[first:last]))
@@ -220,16 +227,6 @@ def _at_other_ends(sentence: str) -> Iterator[str]:
         yield sentence[start:]
 
 
-def _marker_end(line: str) -> int:
-    """The length of a line's indentation and list marker.
-
-    The first sentence of the item begins there.
-    """
-    start = len(line) - len(line.lstrip())
-    marker = MARKER.match(line, start)
-    return marker.end() if marker else start
-
-
 def _without_edges(sentence: str) -> Iterator[Segment]:
     """Yield a sentence, and the invisible characters around it as other segments."""
     words = sentence.strip(EDGES)
@@ -242,16 +239,6 @@ def _without_edges(sentence: str) -> Iterator[Segment]:
     for text, is_sentence in stretches:
         if text:
             yield Segment(text, is_sentence)
-
-
-def _fitting(counts: Sequence[int], first: int, max_tokens: int) -> int:
-    """The end of the words from `first` on that fit, at least one word."""
-    last = first + 1
-    total = counts[first]
-    while last < len(counts) and total + counts[last] <= max_tokens:
-        total += counts[last]
-        last += 1
-    return last
 
 
 def _clause_end(words: Sequence[str], first: int, last: int) -> int:

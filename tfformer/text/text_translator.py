@@ -117,7 +117,8 @@ class TextTranslator:
         The formats "text", "lines" and "html" are read in parts, a few hundred sentences at a time.
         The other formats are read as a whole.
         """
-        check_format(format)
+        if format not in FORMATS:
+            raise ValueError(f"format={format!r} must be one of {', '.join(FORMATS)}")
         text_parts = iter([text] if isinstance(text, str) else text)
         first = next(filter(None, text_parts), "")
         if first.startswith(MARK):
@@ -200,7 +201,7 @@ class TextTranslator:
             return [sentence]
         count_tokens, max_tokens = self.count_tokens, self.max_tokens
         if count_tokens is None or max_tokens is None:
-            count_tokens, max_tokens = _characters, MAX_CHARACTERS
+            count_tokens, max_tokens = (lambda texts: list(map(len, texts))), MAX_CHARACTERS
         clauses = divided(sentence.text, count_tokens, max_tokens, sentence.copies())
         if len(clauses) == 1:
             return [sentence]
@@ -285,10 +286,6 @@ def _portions(parts: Iterable[Part]) -> Iterator[list[Part]]:
         yield portion
 
 
-def _characters(texts: Sequence[str]) -> list[int]:
-    return [len(text) for text in texts]
-
-
 def translate_text(
     text: str,
     translate: Translate,
@@ -310,9 +307,3 @@ def translate_text(
     """
     translator = TextTranslator(translate, align, count_tokens, max_tokens, language, keep)
     return translator.translate(text, format)
-
-
-def check_format(format: str) -> None:
-    """Raise ValueError for an unknown format."""
-    if format not in FORMATS:
-        raise ValueError(f"format={format!r} must be one of {', '.join(FORMATS)}")
