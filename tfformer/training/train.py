@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfformer.config import Config, TrainingConfig
+from tfformer.config import Config
 from tfformer.data.case_variants import case_families
 from tfformer.inference.evaluation import check_bleu
 from tfformer.model.losses import SmoothedCrossEntropy
@@ -153,9 +153,11 @@ def _compiled_model(config: Config, data: TrainingData, workers: Workers) -> Mod
     settings = config.training
     model = new_model(config.model, data.tokenizers, settings.dtype)
     optimizer = new_optimizer(config, _epoch_steps(config, data))
+    alpha, smoothing = settings.simcut.alpha, settings.label_smoothing
+    loss = SimCutCrossEntropy(alpha, smoothing) if alpha else SmoothedCrossEntropy(smoothing)
     model.compile(
         optimizer=optimizer,
-        loss=_loss(settings),
+        loss=loss,
         jit_compile=settings.jit_compile if settings.strategy == "one_device" else False,
     )
     model.compiles_shards = settings.jit_compile is True and not model.jit_compile
@@ -167,12 +169,6 @@ def _compiled_model(config: Config, data: TrainingData, workers: Workers) -> Mod
     if config.tokenizer.case_variants:
         _share_rows(model, optimizer, data)
     return model
-
-
-def _loss(settings: TrainingConfig) -> SmoothedCrossEntropy:
-    if settings.simcut.alpha:
-        return SimCutCrossEntropy(settings.simcut.alpha, settings.label_smoothing)
-    return SmoothedCrossEntropy(settings.label_smoothing)
 
 
 def _share_rows(model: Model, optimizer: CaseSharing, data: TrainingData) -> None:

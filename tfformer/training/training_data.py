@@ -13,7 +13,7 @@ import numpy as np
 from tfformer.config import Config, corpora_of
 from tfformer.data.augmentation import augmented
 from tfformer.data.batches import Batches
-from tfformer.data.encoding import EncodedText, IdRows, encode_corpora
+from tfformer.data.encoding import EncodedText, encode_corpora
 from tfformer.data.mixture import shares_by_temperature
 from tfformer.data.sources import Row, source_files, without_tag
 from tfformer.data.text_cache import cached_text, text_fingerprint
@@ -126,11 +126,14 @@ def train_tokenizers(config: Config, source_tokenizer: Tokenizer | None = None) 
 def _batches(config: Config, role: str, tokenizers: Tokenizers, report: Report) -> Batches:
     """Encode the text of a role, "train" or "valid", and group it into batches."""
     text = encoded_text(config, role, tokenizers)
+    settings = config.training
+    shares = cutoff = links = None
     if role == "train":
         _check_tags(config.data.tags, text, tokenizers.source)
-    shares = _shares(config, text) if role == "train" else None
-    settings = config.training
-    cuts = role == "train" and settings.simcut.alpha > 0
+        shares = _shares(config, text)
+        cutoff = settings.simcut.cutoff if settings.simcut.alpha else None
+        if settings.guided_alignment:
+            links = learn_links(text, tokenizers.source.vocab_size, tokenizers.target.vocab_size)
     assert config.data.batch_tokens is not None  # set by `devices.settled`
     batches = Batches(
         text,
@@ -138,8 +141,8 @@ def _batches(config: Config, role: str, tokenizers: Tokenizers, report: Report) 
         settings.seed,
         shares=shares,
         packed=settings.jit_compile is True,
-        cutoff=settings.simcut.cutoff if cuts else None,
-        links=_links(config, role, text, tokenizers),
+        cutoff=cutoff,
+        links=links,
     )
     report(f"{role}: {text.report()}; {batches.report()}")
     if shares is not None:
@@ -163,47 +166,31 @@ def _check_tags(tags: Sequence[str], text: EncodedText, tokenizer: Tokenizer) ->
             )
 
 
-def _links(config: Config, role: str, text: EncodedText, tokenizers: Tokenizers) -> IdRows | None:
-    """Return the links for guided alignment; None without it, and for validation."""
-    if role != "train" or not config.training.guided_alignment:
-        return None
-    return learn_links(text, tokenizers.source.vocab_size, tokenizers.target.vocab_size)
-
-
 def encoded_text(config: Config, role: str, tokenizers: Tokenizers) -> EncodedText:
     """Encode the text of a role, "train" or "valid", or map it from the recipe's cache."""
     side_tokenizers = MODEL_KINDS[config.model.architecture].side_tokenizers(tokenizers)
-    encode = _cached if role == "train" and config.data.cache else _encoded
-    return encode(config, role, side_tokenizers)
 
+    def show(rows_done: int) -> None:
+        if sys.stdout.isatty():
+            print(f"{role}: {rows_done:,} sentences encoded", end="\r", flush=True)
 
-def _encoded(config: Config, role: str, tokenizers: Sequence[Tokenizer]) -> EncodedText:
-    return encode_corpora(
-        _read_corpora(config, role),
-        tokenizers,
-        config.data.max_length,
-        functools.partial(_show_encoded, role),
-    )
-
-
-def _cached(config: Config, role: str, tokenizers: Sequence[Tokenizer]) -> EncodedText:
-    """Map one text from the recipe's cache; if it is missing, write it there first."""
+    settings = (side_tokenizers, config.data.max_length, show)
+    if role == "valid" or not config.data.cache:
+        return encode_corpora(_read_corpora(config, role), *settings)
     source = _source(config, role)
     shares = config.data.augment.to_dict()
     altered = (shares, config.training.seed, config.tokenizer.placeholders)
     copies = altered if any(shares.values()) else None
     tags = [*config.data.tags, *(corpus.tag for corpus in corpora_of(source[0]))]
     return cached_text(
-        Path(str(config.data.cache)),
+        Path(config.data.cache),
         lambda: {
             "text": text_fingerprint(*source, config.data.tags),
             "copies": copies,
             "tags": tags,
         },
         lambda: _read_corpora(config, role),
-        tokenizers,
-        config.data.max_length,
-        functools.partial(_show_encoded, role),
+        *settings,
     )
 
 
@@ -216,8 +203,3 @@ def _shares(config: Config, text: EncodedText) -> np.ndarray | None:
     if config.data.temperature is not None:
         return shares_by_temperature(text.corpora, config.data.temperature)
     return None
-
-
-def _show_encoded(role: str, rows_done: int) -> None:
-    if sys.stdout.isatty():
-        print(f"{role}: {rows_done:,} sentences encoded", end="\r", flush=True)
