@@ -62,5 +62,5 @@ def test_an_imported_run_keeps_the_rules(tmp_path):
 
 
 def test_unknown_rules_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="normalize='moses' is not known; choose none, opus-mt"):
+    with pytest.raises(ValueError, match="normalize='moses' is not known; choose one of 'none'"):
         import_model(tmp_path, tmp_path / "run", normalize="moses")

@@ -366,7 +366,7 @@ def test_one_file_of_a_checkpoint_is_not_enough(tmp_path, name):
 
 
 def test_an_unknown_table_of_positions_is_refused(folder, tmp_path):
-    with pytest.raises(ValueError, match="positions='both' is not known; choose auto, marian, hf"):
+    with pytest.raises(ValueError, match="positions='both' is not known; choose one of 'auto'"):
         import_model(folder, tmp_path / "run", positions="both")
 
 

@@ -9,14 +9,14 @@ from tfformer.export.pipeline import export_model
 @pytest.mark.parametrize(
     ("format", "options", "message"),
     [
-        ("tflite", {}, "format='tflite' is not known; choose one of saved_model, ctranslate2, lit"),
+        ("tflite", {}, "format='tflite' is not known; choose one of 'saved_model', 'ctranslate2"),
         ("ctranslate2", {"dtype": "float32"}, "format='ctranslate2' has no option 'dtype'; its"),
         ("web", {"static": True}, "format='web' has no option 'static'; its options are "),
         ("marian", {"beam_size": 2}, "has no option 'beam_size'; its options are quantize, sam"),
-        ("marian", {"quantize": "float16"}, "quantize='float16' is not known; choose one of none"),
+        ("marian", {"quantize": "float16"}, "quantize='float16' is not known; choose one of 'none"),
         ("hugging_face", {"quantize": "int8"}, "no option 'quantize'; its options are none"),
-        ("litert", {"quantize": "int4"}, "quantize='int4' is not known; choose one of none, int8"),
-        ("web", {"quantize": "int4"}, "quantize='int4' is not known; choose one of none, int8"),
+        ("litert", {"quantize": "int4"}, "quantize='int4' is not known; choose one of 'none'"),
+        ("web", {"quantize": "int4"}, "quantize='int4' is not known; choose one of 'none'"),
     ],
 )
 def test_what_a_format_has_not_is_named(format, options, message):

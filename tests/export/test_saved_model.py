@@ -554,7 +554,7 @@ def test_an_unfinished_run_is_not_exported(tiny_run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"dtype": "float64"}, "dtype='float64' is not known; choose one of float32, bfloat16"),
+        ({"dtype": "float64"}, "dtype='float64' is not known; choose one of 'float32'"),
         ({"beam_size": 0}, "beam_size=0 must be at least 1"),
         ({"length_penalty": -1.0}, "length_penalty=-1.0 must be at least 0"),
         ({"max_length": 1}, "max_length=1 must be at least 2"),

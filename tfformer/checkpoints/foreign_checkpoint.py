@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfformer.argument_checks import require
 from tfformer.checkpoints.vocabulary import RowOrder
 from tfformer.checkpoints.weight_names import OUTPUT_BIAS, SOURCE, TABLES, WeightName, shapes
 from tfformer.config import DecodingConfig, ModelConfig
@@ -61,12 +62,8 @@ class Choices(NamedTuple):
 
     def check(self) -> None:
         """Raise ValueError if a choice is unknown."""
-        for name, value, known in (
-            ("positions", self.positions, POSITION_CHOICES),
-            ("normalize", self.normalize, tuple(REWRITES)),
-        ):
-            if value not in known:
-                raise ValueError(f"{name}={value!r} is not known; choose {', '.join(known)}")
+        require("positions", self.positions, POSITION_CHOICES)
+        require("normalize", self.normalize, tuple(REWRITES))
 
 
 NO_CHOICES = Choices()

@@ -8,8 +8,9 @@ options before loading it.
 import dataclasses
 from collections.abc import Mapping
 
+from tfformer.argument_checks import require
 from tfformer.export.ctranslate2 import CTranslate2
-from tfformer.export.format import Format, check_choice
+from tfformer.export.format import Format
 from tfformer.export.litert import LiteRT
 from tfformer.export.saved_model import SavedModel
 from tfformer.export.web import WebPage
@@ -36,8 +37,7 @@ def options_of(name: str) -> list[str]:
 
 def check_options(name: str, given: Mapping[str, object]) -> None:
     """Raise ValueError for an unknown format, or an unknown option or type of weights of it."""
-    if name not in NAMES:
-        raise ValueError(f"format={name!r} is not known; choose one of {', '.join(NAMES)}")
+    require("format", name, NAMES)
     known = options_of(name)
     for option in given:
         if option not in known:
@@ -46,4 +46,4 @@ def check_options(name: str, given: Mapping[str, object]) -> None:
                 f"{', '.join(known) or 'none'}"
             )
     if name == "marian":
-        check_choice("quantize", str(given.get("quantize", "none")), ("none", "int8"))
+        require("quantize", str(given.get("quantize", "none")), ("none", "int8"))

@@ -98,12 +98,6 @@ def validation_pairs(run: Run, count: int) -> list[SentencePair]:
     return list(itertools.islice(pairs, count))
 
 
-def check_choice(name: str, value: str, choices: Sequence[str]) -> None:
-    """Raise ValueError unless an option has one of its allowed values."""
-    if value not in choices:
-        raise ValueError(f"{name}={value!r} is not known; choose one of {', '.join(choices)}")
-
-
 def check_installed(module: str, library: str, extra: str) -> None:
     """Raise ValueError if the library of a format is not installed."""
     if importlib.util.find_spec(module) is None:

@@ -65,7 +65,7 @@ def export_model(
         >>> tfformer.export_model("runs/mine", "models", dtype="float8")
         Traceback (most recent call last):
             ...
-        ValueError: dtype='float8' is not known; choose one of float32, bfloat16, float16
+        ValueError: dtype='float8' is not known; choose one of 'float32', 'bfloat16', 'float16'
         >>> version = tfformer.export_model("runs/mine", "models")  # doctest: +SKIP
     """
     check_options(format, options)

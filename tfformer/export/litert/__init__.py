@@ -8,13 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tfformer.export.format import (
-    Format,
-    check_choice,
-    check_installed,
-    validation_pairs,
-    with_search,
-)
+from tfformer.argument_checks import require
+from tfformer.export.format import Format, check_installed, validation_pairs, with_search
 from tfformer.runtime.progress_lines import Steps
 
 if TYPE_CHECKING:
@@ -54,7 +49,7 @@ class LiteRT(Format):
     extras: ClassVar[tuple[str, ...]] = ("tensorflow", "litert")
 
     def __post_init__(self) -> None:
-        check_choice("quantize", self.quantize, QUANTIZATIONS)
+        require("quantize", self.quantize, QUANTIZATIONS)
 
     def decoding(self, of_run: DecodingConfig) -> DecodingConfig:
         return with_search(of_run, self.beam_size, self.length_penalty)

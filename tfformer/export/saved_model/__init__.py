@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tfformer.export.format import Format, check_choice, with_search
+from tfformer.argument_checks import require
+from tfformer.export.format import Format, with_search
 from tfformer.runtime.progress_lines import Steps
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class SavedModel(Format):
     title: ClassVar[str] = "the SavedModel"
 
     def __post_init__(self) -> None:
-        check_choice("dtype", self.dtype, DTYPES)
+        require("dtype", self.dtype, DTYPES)
 
     def decoding(self, of_run: DecodingConfig) -> DecodingConfig:
         return with_search(of_run, self.beam_size, self.length_penalty)
