@@ -21,7 +21,7 @@ from xml.etree.ElementTree import Element
 import cmarkgfm
 import html5lib
 
-from tfformer.text import translate_text
+from tfformer.text import TextTranslator
 from tfformer.text.encodings import declared_encoding
 from tfformer.text.formats.markdown import HEAD
 
@@ -84,10 +84,10 @@ def change(file: Path, format: str) -> str:
     except UnicodeDecodeError:
         return ""  # `tfformer translate` refuses such a file
     before = render(text, format)
-    after = render(translate_text(text, list, format), format)
+    after = render(TextTranslator(list).translate(text, format), format)
     if before == after:
         before = folded(before)
-        after = folded(render(translate_text(text, in_capitals, format), format))
+        after = folded(render(TextTranslator(in_capitals).translate(text, format), format))
     if before == after:
         return ""
     pairs = zip(before, after, strict=False)

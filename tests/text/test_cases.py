@@ -3,20 +3,10 @@
 import re
 
 import pytest
+from support.whole_texts import heard, heard_and_said, shout, translate_text
 
 from tfformer.text import TextTranslator, segments
 from tfformer.text.protected_words import protected_words
-
-
-def translated(text, format, answer=None, **settings):
-    """Return the translation and the model's inputs; by default the model writes capitals."""
-    heard = []
-
-    def translate(sentences):
-        heard.extend(sentences)
-        return [sentence.upper() if answer is None else answer for sentence in sentences]
-
-    return TextTranslator(translate, **settings).translate(text, format), heard
 
 
 def cues(*texts):
@@ -82,7 +72,7 @@ UNCHANGED = {
 )
 def test_the_same_translation_changes_nothing(format, text):
     assert TextTranslator(list).translate(text, format) == text
-    assert translated(text, format)[0].casefold() == text.casefold()
+    assert translate_text(text, shout, format).casefold() == text.casefold()
 
 
 ANSWER = "Mein Bruder arbeitet heute nicht."
@@ -124,7 +114,7 @@ ANSWER = "Mein Bruder arbeitet heute nicht."
     ],
 )  # fmt: skip
 def test_a_protected_word_and_a_tag_stand_beside_whole_words(format, text, answer, expected):
-    assert translated(text, format, answer)[0] == expected
+    assert heard_and_said(text, answer, format)[1] == expected
 
 
 def test_an_outlier_of_the_alignment_does_not_widen_an_element():
@@ -139,7 +129,9 @@ def test_an_outlier_of_the_alignment_does_not_widen_an_element():
 
 
 def test_a_protected_word_that_is_linked_to_another_word_is_not_lost():
-    found = translated("See <i>{x}</i> now", "html", "Sieh jetzt", align=lambda *_: [[(1, 1)]])[0]
+    links = [[(1, 1)]]
+    text = "See <i>{x}</i> now"
+    found = heard_and_said(text, "Sieh jetzt", "html", align=lambda *_: links)[1]
     assert found == "Sieh <i>{x}</i> jetzt"
 
 
@@ -170,7 +162,7 @@ def test_a_protected_word_that_is_linked_to_another_word_is_not_lost():
     ],
 )  # fmt: skip
 def test_code_and_elements_that_stay_end_where_their_element_ends(format, text, expected):
-    assert translated(text, format)[0] == expected
+    assert translate_text(text, shout, format) == expected
 
 
 @pytest.mark.parametrize(
@@ -190,7 +182,7 @@ def test_code_and_elements_that_stay_end_where_their_element_ends(format, text, 
 def test_what_a_reader_sees_of_a_tag_is_translated(format, text, expected):
     if "][1]" in text:
         text, expected = (f"{one}\n\n[1]: w\n[b]: v\n" for one in (text, expected))
-    assert translated(text, format, target_language="de")[0] == expected
+    assert translate_text(text, shout, format, target_language="de") == expected
 
 
 def test_a_long_attribute_is_divided_within_its_tag():
@@ -198,7 +190,7 @@ def test_a_long_attribute_is_divided_within_its_tag():
         return [len(text.split()) for text in texts]
 
     text = "<p>a b <img alt='one two three, four five'> c d <i title='x y, z u'>e</i></p>"
-    found = translated(text, "html", count_tokens=count_tokens, max_tokens=3)[0]
+    found = translate_text(text, shout, "html", count_tokens=count_tokens, max_tokens=3)
     assert found == re.sub("'[^']*'|(?<=>)[^<>]+", lambda match: match[0].upper(), text)
 
 
@@ -214,7 +206,7 @@ INLINE = [
 @pytest.mark.parametrize("inline", INLINE)
 def test_an_element_within_a_line_does_not_end_the_sentence(inline):
     text = f"<p>Click the {inline} icon to go.</p>"
-    assert translated(text, "html")[1] == ["Click the icon to go."]
+    assert heard(text, "html") == ["Click the icon to go."]
     assert TextTranslator(list).translate(text, "html") == text
 
 
@@ -249,7 +241,7 @@ SVG = '<svg xmlns="http://www.w3.org/2000/svg"><style>p { a }</style><text>Go on
     ],
 )
 def test_the_model_gets_the_sentences_that_a_reader_sees(format, text, sentences):
-    assert translated(text, format)[1] == sentences
+    assert heard(text, format) == sentences
 
 
 @pytest.mark.parametrize(
@@ -267,8 +259,8 @@ def test_the_model_gets_the_sentences_that_a_reader_sees(format, text, sentences
     ],
 )
 def test_a_sound_or_a_song_is_no_part_of_a_sentence(aside):
-    heard = translated(cues("He is here", aside, "and there"), "srt")[1]
-    assert (heard[0], heard[-1]) == ("He is here", "and there")
+    first, *_, last = heard(cues("He is here", aside, "and there"), "srt")
+    assert (first, last) == ("He is here", "and there")
 
 
 @pytest.mark.parametrize(
@@ -282,7 +274,7 @@ def test_a_sound_or_a_song_is_no_part_of_a_sentence(aside):
     ],
 )
 def test_sounds_and_songs_may_span_lines_and_cues(texts, sentences):
-    assert translated(cues(*texts), "srt")[1] == sentences
+    assert heard(cues(*texts), "srt") == sentences
 
 
 @pytest.mark.parametrize(
@@ -290,20 +282,20 @@ def test_sounds_and_songs_may_span_lines_and_cues(texts, sentences):
 )
 def test_each_cue_that_had_words_has_words_and_its_tag(answer):
     text = cues("<i>Ba ba</i>", "<i>I think of that day</i>", "<i>I left him there</i>")
-    found = translated(text, "srt", answer)[0]
+    found = heard_and_said(text, answer, "srt")[1]
     lines = [cue.split("\n")[2] for cue in found.strip().split("\n\n")]
     assert all(re.fullmatch(r"<i>\w[^<>]*</i>", line) for line in lines)
 
 
 def test_a_cue_gets_a_word_for_each_of_its_elements():
     text = cues("Ba", "<i>ba</i> <b>I</b> <u>think</u>", "of it")
-    found = translated(text, "srt", "Eins zwei drei vier fünf")[0]
+    found = heard_and_said(text, "Eins zwei drei vier fünf", "srt")[1]
     assert found == cues("Eins", "<i>zwei</i> <b>drei</b> <u>vier</u>", "fünf")
 
 
 def test_cues_for_which_there_are_no_words_keep_their_order():
     text = cues("One two", "three four", "five six", "seven eight")
-    found = translated(text, "srt", "Eins zwei")[0]
+    found = heard_and_said(text, "Eins zwei", "srt")[1]
     assert re.findall("^.*-->.*$", found, re.M) == re.findall("^.*-->.*$", text, re.M)
 
 
@@ -348,7 +340,7 @@ BESIDE_CHINESE = (
 def test_writing_without_spaces_ends_a_protected_word(word, around):
     text = around.replace("{}", word)
     assert protected_words().findall(text) == [word]
-    found = translated(text, "text", "呵呵呵呵呵呵。")[0]
+    found = heard_and_said(text, "呵呵呵呵呵呵。")[1]
     assert found.count(word) == 1
     assert found.count("呵") == 6
 
@@ -408,4 +400,4 @@ def test_numbers_dates_times_and_prices_stay_as_the_model_writes_them(format):
     ],
 )
 def test_quotation_marks_and_signs_of_markup_in_a_translation(format, text, answer, expected):
-    assert translated(text, format, answer)[0] == expected
+    assert heard_and_said(text, answer, format)[1] == expected

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.limits import lines_run
+from support.whole_texts import shout, translate_text
 from tinyhtml5 import parse
-
-from tfformer.text import translate_text
 
 # Of each element: what may stand in it, and whether its end tag is left out.
 INSIDE = {
@@ -55,10 +54,6 @@ def page(draw: random.Random, name: str = "div", depth: int = 0) -> Iterator[str
         yield f"</{name}>"
         if name in ("b", "i", "svg"):
             yield word(draw)
-
-
-def shout(sentences: list[str]) -> list[str]:
-    return [sentence.upper() for sentence in sentences]
 
 
 def translated(element: Element) -> Iterator[str]:

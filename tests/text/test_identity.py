@@ -9,8 +9,9 @@ from xml.etree import ElementTree
 
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.whole_texts import translate_text
 
-from tfformer.text import TextTranslator, translate_text
+from tfformer.text import TextTranslator
 
 KINDS = (
     "dog Dog n = 1 , . ( ) - * ' “ ” x.org/a a@b.org {x} %s {} $x a.txt 5:30 😀 北京 我在 東京 ด้วย "

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.alignments import last_word_first
+from support.whole_texts import heard, shout, translate_text
 
-from tfformer.text import TextTranslator, translate_text
+from tfformer.text import TextTranslator
 from tfformer.text.formats.html import raw_tokens
 from tfformer.text.marked_sentence import Piece, Role, cut
 
@@ -70,17 +71,6 @@ welcome. How are you?
 
 def same(sentences):
     return list(sentences)
-
-
-def shout(sentences):
-    return [sentence.upper() for sentence in sentences]
-
-
-def heard(text, format):
-    """Return the sentences of a text that the model gets."""
-    sentences = []
-    translate_text(text, lambda batch: sentences.extend(batch) or batch, format)
-    return sentences
 
 
 def backwards(sentences):

@@ -6,24 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.limits import at_most
+from support.whole_texts import heard_and_said, translate_text
 
-from tfformer.text import TextTranslator, translate_text
+from tfformer.text import TextTranslator
 from tfformer.text.protected_words import RULES, protected_words
 
 EXAMPLES = [(rule.name, example) for rule in RULES for example in rule.examples]
 ORDINARY = [(rule.name, text) for rule in RULES for text in rule.not_in]
 SYMBOLS = ("⟦1⟧", "⟦2⟧")
-
-
-def heard_and_said(text, answer, format="text", **settings):
-    """Return the model's input, and the final translation of its output."""
-    heard = []
-
-    def translate(sentences):
-        heard.extend(sentences)
-        return [answer for _ in sentences]
-
-    return heard, TextTranslator(translate, **settings).translate(text, format)
 
 
 @pytest.mark.parametrize(("name", "word"), EXAMPLES)

@@ -5,8 +5,8 @@ import pydoc
 import re
 
 import pytest
+from support.whole_texts import shout, translate_text
 
-from tfformer.text import translate_text
 from tfformer.text.protected_words import protected_words
 
 BY_DAY = "argparse calendar csv dataclasses fractions http.client inspect json shutil string"
@@ -39,10 +39,6 @@ def read_by(browser, page: str) -> dict:
 
 def blank(match: re.Match[str]) -> str:
     return " " * len(match[0])
-
-
-def shout(sentences: list[str]) -> list[str]:
-    return [sentence.upper() for sentence in sentences]
 
 
 @pytest.mark.slow

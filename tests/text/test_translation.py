@@ -4,15 +4,11 @@ import random
 
 import pytest
 from support.limits import at_most
+from support.whole_texts import shout, translate_text
 
-from tfformer.text import FORMATS, TextTranslator, translate_text
+from tfformer.text import FORMATS, TextTranslator
 from tfformer.text.marked_sentence import MarkedSentence, Piece, Role
 from tfformer.text.placing import with_marks
-
-
-def shout(sentences):
-    return [sentence.upper() for sentence in sentences]
-
 
 TEXT = "\ufeff one. two!  three?\r\n\r\n\t- four, five \n\n\n  six"
 

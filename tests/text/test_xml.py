@@ -10,18 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.limits import at_most
+from support.whole_texts import heard, translate_text
 
-from tfformer.text import XmlError, translate_text
+from tfformer.text import XmlError
 
 
 def shout(sentences: list[str]) -> list[str]:
     return [re.sub(" +", " ", sentence.upper()) for sentence in sentences]
-
-
-def heard(text: str) -> list[str]:
-    sentences: list[str] = []
-    translate_text(text, lambda batch: sentences.extend(batch) or batch, "xml")
-    return sentences
 
 
 @pytest.mark.parametrize(
@@ -77,7 +72,7 @@ def heard(text: str) -> list[str]:
     ],
 )
 def test_words_are_translated_and_all_the_rest_stays(text, sentences, expected):
-    assert heard(text) == sentences
+    assert heard(text, "xml") == sentences
     assert translate_text(text, shout, "xml") == expected
 
 
@@ -192,7 +187,7 @@ def test_the_time_grows_with_the_length_alone(part):
 def test_a_document_type_stays_whole(head):
     text = f"{head}<a>Go on</a>"
     ElementTree.fromstring(text)  # it is well-formed
-    assert heard(text) == ["Go on"]
+    assert heard(text, "xml") == ["Go on"]
     assert translate_text(text, shout, "xml") == f"{head}<a>GO ON</a>"
 
 

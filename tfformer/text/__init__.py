@@ -9,4 +9,3 @@ from tfformer.text.segmentation import segments as segments
 from tfformer.text.text_translator import FORMATS as FORMATS
 from tfformer.text.text_translator import Align as Align
 from tfformer.text.text_translator import TextTranslator as TextTranslator
-from tfformer.text.text_translator import translate_text as translate_text

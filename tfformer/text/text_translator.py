@@ -284,26 +284,3 @@ def _portions(parts: Iterable[Part]) -> Iterator[list[Part]]:
             size = 0
     if portion:
         yield portion
-
-
-def translate_text(
-    text: str,
-    translate: Translate,
-    format: str = "text",
-    *,
-    align: Align | None = None,
-    count_tokens: CountTokens | None = None,
-    max_tokens: int | None = None,
-    language: str = "en",
-    keep: Sequence[str] = (),
-) -> str:
-    """Translate a whole document with a function that translates sentences.
-
-    The arguments are those of `TextTranslator` and its `translate`.
-
-    Example:
-        >>> translate_text("One. Two?", lambda sentences: [text.upper() for text in sentences])
-        'ONE. TWO?'
-    """
-    translator = TextTranslator(translate, align, count_tokens, max_tokens, language, keep)
-    return translator.translate(text, format)
