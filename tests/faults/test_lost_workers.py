@@ -17,6 +17,7 @@ from support import forked
 from support.faults import record, size
 from support.ports import free_addresses, tf_config
 from support.process_tree import descendants
+from support.resume_state import state_of
 
 from tfformer.cli.main import main
 from tfformer.storage.folders import folder_at
@@ -73,12 +74,7 @@ def recipe(smallest_config, tmp_path_factory) -> Path:
 def undisturbed(recipe, tmp_path_factory) -> dict[str, np.ndarray]:
     run = tmp_path_factory.mktemp("undisturbed") / "run"
     assert codes(started(recipe, run)) == [0, 0]
-    return state(run)
-
-
-def state(run: Path | str) -> dict[str, np.ndarray]:
-    with np.load(files(run) / "resume.npz") as arrays:
-        return {name: arrays[name] for name in arrays.files if name != "history"}
+    return state_of(files(run))
 
 
 @pytest.fixture(params=["a folder", "an object store"])
@@ -109,8 +105,7 @@ def test_a_killed_worker_costs_nothing_but_time(recipe, undisturbed, run_root):
         assert last.startswith(f"tfformer: worker {victim} (localhost:")
         assert last.endswith("; restart every worker, with --resume if the run has begun")
         assert codes(started(recipe, run, "--resume")) == [0, 0]
-        for name, array in state(run).items():
-            np.testing.assert_array_equal(array, undisturbed[name])
+        np.testing.assert_equal(state_of(files(run)), undisturbed)
         same += 1
     result = f"{kills} kills, {same} with the bits of an undisturbed training"
     record(f"workers killed, run in {where}", result)
@@ -181,8 +176,7 @@ def test_a_training_on_a_cluster_ends_with_the_same_bits(
             assert "Traceback" not in messages
             assert started_on_a_cluster(recipe, run, "--resume").wait(PATIENCE_SECONDS) == 0
             resumed += 1
-        for name, array in state(run).items():
-            np.testing.assert_array_equal(array, undisturbed[name])
+        np.testing.assert_equal(state_of(files(run)), undisturbed)
         same += 1
     record(
         f"on Ray: {lose.__name__.replace('_', ' ')}",

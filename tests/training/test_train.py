@@ -14,9 +14,11 @@ import sacrebleu
 import tensorflow as tf
 from support.number_corpus import write_number_corpus
 from support.numpy_layers import log_softmax, smoothed_cross_entropy
+from support.resume_state import state_of
 
 from tfformer.config import AugmentConfig, Config
 from tfformer.data import text_cache
+from tfformer.data.batches import Batch
 from tfformer.explain.attention_maps import attention, attention_weights
 from tfformer.inference import evaluation, text_model
 from tfformer.inference.generator import Generator
@@ -206,10 +208,9 @@ def test_a_killed_run_has_the_losses_and_weights_of_an_uninterrupted_one(corpus,
     assert len(losses(killed)) == 1
     train(config, killed, resume=True, report=silent)
     np.testing.assert_allclose(losses(killed), losses(trained), rtol=1e-6)
-    with np.load(trained / "resume.npz") as expected, np.load(killed / "resume.npz") as resumed:
-        for name in expected.files:
-            if name != "history":
-                np.testing.assert_allclose(resumed[name], expected[name], rtol=1e-5, atol=1e-6)
+    resumed_state = state_of(killed)
+    for name, expected in state_of(trained).items():
+        np.testing.assert_allclose(resumed_state[name], expected, rtol=1e-5, atol=1e-6)
     kept = [Run.open(folder).load_model().get_weights() for folder in (killed, trained)]
     for resumed, expected in zip(*kept, strict=True):
         np.testing.assert_allclose(resumed, expected, rtol=1e-5, atol=1e-6)
@@ -263,10 +264,7 @@ def test_a_longer_recipe_resumes_a_finished_mixture_in_a_cache_as_one_in_memory(
     assert train(longer, first_epoch, resume=True, report=silent)["epochs"] == 2
     assert Run.open(first_epoch).config.training.epochs == 2
     assert losses(first_epoch) == losses(mixed)
-    with np.load(mixed / "resume.npz") as expected, np.load(first_epoch / "resume.npz") as resumed:
-        for name in expected.files:
-            if name != "history":
-                np.testing.assert_array_equal(resumed[name], expected[name])
+    np.testing.assert_equal(state_of(first_epoch), state_of(mixed))
 
 
 @pytest.mark.nightly
@@ -346,11 +344,16 @@ def with_simcut(corpus: Path, **training_values) -> Config:
     return one_batch_an_epoch(corpus, **values | training_values)
 
 
+def model_and_first_batch(config: Config, run: Path) -> tuple[keras.Model, Batch]:
+    """Return what the first step of a training gets."""
+    batch = TrainingData.read(config, Start(), silent).train.batch(0)
+    return model_before_the_first_step(config, run), batch
+
+
 def test_the_first_loss_of_simcut_is_that_of_numpy(corpus, tmp_path):
     """Without dropout, and with the initial weights."""
     config = with_simcut(corpus)
-    model = model_before_the_first_step(config, tmp_path / "run")
-    batch = TrainingData.read(config, Start(), silent).train.batch(0)
+    model, batch = model_and_first_batch(config, tmp_path / "run")
     inputs, labels, weights = batch
     original, cut = (np.array(logits, np.float64) for logits in model(inputs))
     alone = model({side: inputs[side] for side in ("source", "target")})
@@ -376,9 +379,7 @@ def test_a_run_with_simcut_resumes_to_the_bit(corpus, simcut, tmp_path):
         config = with_simcut(corpus, epochs=epochs)
         train(config, tmp_path / "run", resume=epochs > 1, report=silent)
     assert losses(tmp_path / "run") == losses(simcut)
-    with np.load(simcut / "resume.npz") as expected, np.load(tmp_path / "run/resume.npz") as found:
-        for name in set(expected.files) - {"history"}:
-            np.testing.assert_array_equal(found[name], expected[name])
+    np.testing.assert_equal(state_of(tmp_path / "run"), state_of(simcut))
 
 
 @pytest.mark.nightly
@@ -401,8 +402,7 @@ def guided(corpus: Path, **training_values) -> Config:
 
 def test_the_first_loss_of_guided_alignment_is_that_of_numpy(corpus, tmp_path):
     config = guided(corpus)
-    model = model_before_the_first_step(config, tmp_path / "run")
-    batch = TrainingData.read(config, Start(), silent).train.batch(0)
+    model, batch = model_and_first_batch(config, tmp_path / "run")
     inputs, labels, weights = batch
     ids = [tf.constant(inputs[side]) for side in ("source", "target")]
     *_, weights_of_heads = attention_weights(model, *ids)
@@ -528,8 +528,7 @@ def test_not_a_number_stops_with_the_step_and_keeps_the_last_good_checkpoint(
     with pytest.raises(TrainingDiverged, match=message):
         train(full_config(corpus), killed, resume=True, report=silent)
     assert [epoch["step"] for epoch in Run.open(killed).history()] == [EPOCH_STEPS]
-    with np.load(killed / "resume.npz") as state:
-        assert all(np.isfinite(state[name]).all() for name in state.files if name != "history")
+    assert all(np.isfinite(values).all() for values in state_of(killed).values())
     kept = Translator.load(killed).model
     assert all(np.isfinite(variable.numpy()).all() for variable in kept.trainable_variables)
     assert not (killed / "result.json").exists()
