@@ -16,9 +16,9 @@ from tfformer.corpora.parts import (
     Part,
     find_parts,
     job_folder,
-    summed,
     translate_part,
 )
+from tfformer.corpora.workers import Outcomes
 from tfformer.data.sources import read_lines
 
 
@@ -122,11 +122,14 @@ def test_an_empty_file_is_no_whole_gzip_file(tmp_path):
 
 
 def test_faults_are_named_up_to_ten():
-    outcomes = {Path(f"{number:02}"): "no disk" for number in range(12)}
+    files = [Part(Path(f"{number:02}"), Path("out")) for number in range(12)]
+    outcomes = Outcomes(files)
+    for part in files:
+        outcomes.add(part, OSError("no disk"))
     with pytest.raises(
         ValueError, match=r"12 of 12 files were not translated: 00: no disk; .*09: no disk; \.\.\.$"
     ):
-        summed(outcomes)
+        outcomes.sums()
 
 
 def test_the_bytes_of_a_packed_translation_are_always_the_same(tmp_path):

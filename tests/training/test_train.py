@@ -25,7 +25,7 @@ from tfformer.inference.generator import Generator
 from tfformer.inference.translator import Translator
 from tfformer.model import data_parallel
 from tfformer.run_directory import Run
-from tfformer.training import callbacks, checkpointing, validation
+from tfformer.training import callbacks, validation
 from tfformer.training import train as training
 from tfformer.training.callbacks import TrainingDiverged
 from tfformer.training.early_stopping import best_epoch, validations_since_best
@@ -535,9 +535,9 @@ def test_not_a_number_stops_with_the_step_and_keeps_the_last_good_checkpoint(
 
 
 def test_a_resumed_run_counts_the_minutes_behind_it(monkeypatch):
-    monkeypatch.setattr(checkpointing.time, "monotonic", lambda: 1000.0)
+    monkeypatch.setattr(callbacks.time, "monotonic", lambda: 1000.0)
     new, resumed = (
-        checkpointing.HistoryAndResume(
+        callbacks.HistoryAndResume(
             None, Config(), history, counter=callbacks.StepCounter(0), workers=Workers()
         )
         for history in ([], [{"minutes": 7.0}])

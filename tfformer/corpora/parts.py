@@ -34,7 +34,6 @@ from tfformer.storage.whole_files import (
 CHUNK = 8192  # lines in memory; lines of similar length form a batch
 PORTION = 64  # sentences that are translated together
 TRIAL = 8  # sentences
-MAX_NAMED = 10  # files that the message about faults names
 JOB = "translation.json"  # in the folder of the translations: the model and its settings
 LOCK = ".lock"  # in the same folder, while a command translates
 BAD_LINES = ".bad.tsv"  # suffix of the file that lists the untranslatable lines
@@ -201,23 +200,6 @@ def translate_part(engine: Engine, part: Part, advance: Advance) -> Counts:
             write_text(part.bad_lines, "".join(f"{line}\n" for line in bad))
         else:
             part.bad_lines.unlink(missing_ok=True)  # of an earlier source
-    return total
-
-
-def summed(outcomes: Mapping[Path, Counts | Exception | str]) -> Counts:
-    """Return the sum of the counts of all parts, or raise ValueError with up to ten faults."""
-    total = Counts()
-    faults = []
-    for source, outcome in outcomes.items():
-        if isinstance(outcome, Counts):
-            total = total.plus(outcome)
-        else:
-            fault = str(outcome)
-            faults.append(fault if str(source) in fault else f"{source}: {fault}")
-    if faults:
-        more = ["..."] if len(faults) > MAX_NAMED else []
-        listed = "; ".join(faults[:MAX_NAMED] + more)
-        raise ValueError(f"{len(faults)} of {len(outcomes)} files were not translated: {listed}")
     return total
 
 

@@ -20,12 +20,13 @@ from contextlib import ExitStack
 from ctypes import c_int64
 from typing import Any
 
-from tfformer.corpora.parts import Counts, Part, summed, translate_part
+from tfformer.corpora.parts import Counts, Part, translate_part
 from tfformer.corpora.teachers import Teacher
 from tfformer.engines import ArtifactError, Engine
 
 MAX_DEATHS = 3  # dead workers after which a part is skipped
 MAX_LOST = 3  # skipped parts in a row, after which the work ends
+MAX_NAMED = 10  # files that the message about faults names
 MAX_SILENCE = 900  # seconds without a translated sentence, including model loading
 SECONDS_A_REPORT = 1
 
@@ -205,8 +206,17 @@ class Outcomes:
         return sums
 
     def sums(self) -> Counts:
-        """Return the sums of all parts; ValueError if some parts were skipped."""
-        return summed({part.source: outcome for part, outcome in self._outcomes.items()})
+        """Return the sums of all parts; ValueError names up to ten that were not translated."""
+        faults = []
+        for part, outcome in self._outcomes.items():
+            if isinstance(outcome, Exception):
+                fault = str(outcome)
+                faults.append(fault if str(part.source) in fault else f"{part.source}: {fault}")
+        if faults:
+            more = ["..."] if len(faults) > MAX_NAMED else []
+            listed = "; ".join(faults[:MAX_NAMED] + more)
+            raise ValueError(f"{len(faults)} of {self._count} files were not translated: {listed}")
+        return self._done
 
 
 # --- In the processes ---------------------------------------------------------------------------

@@ -25,8 +25,7 @@ from tfformer.run_directory import (
     new_model,
 )
 from tfformer.runtime.devices import has_gpu
-from tfformer.training.callbacks import LinePerMinute, StepCounter, StopOnNaN
-from tfformer.training.checkpointing import HistoryAndResume
+from tfformer.training.callbacks import HistoryAndResume, LinePerMinute, StepCounter, StopOnNaN
 from tfformer.training.early_stopping import History, is_over, result_of
 from tfformer.training.multi_worker import Workers, workers_of
 from tfformer.training.optimizer import CaseSharing, new_optimizer
@@ -52,7 +51,7 @@ def train(
         config: The recipe.
         run_dir: A folder that is absent or empty; with `resume` the folder of the run. It may be
             an address in an object store, such as "s3://bucket/runs/mine".
-        resume: Continue the run in `run_dir`. Only `start.MAY_CHANGE_ON_RESUME` may change.
+        resume: Continue the run in `run_dir`. Only `MAY_CHANGE_ON_RESUME` may change.
         init_from: A run whose vocabulary and best weights are the starting point. The weights of a
             language model initialise the encoder of a translator.
         report: Called with each line about the text and the model; Keras prints the epochs.
