@@ -35,21 +35,6 @@ schema = quantization.schema
 SAMPLE = Path(__file__).parents[2] / "export" / "on_device" / "sample.py"
 
 
-@pytest.fixture(scope="module")
-def dynamic(dynamic_litert):
-    return dynamic_litert
-
-
-@pytest.fixture(scope="module")
-def static(static_litert):
-    return static_litert
-
-
-@pytest.fixture(scope="module")
-def int8(litert_int8):
-    return litert_int8
-
-
 def translated(folder, beam_size=1, sentences=SENTENCES):
     """Translate with the engine, as the light install does."""
     with open_engine(folder) as engine:
@@ -60,17 +45,18 @@ def tensors_of(model):
     return [tensor for graph in model.subgraphs for tensor in graph.tensors]
 
 
-def test_each_file_translates_as_the_run_does(dynamic, static, translator):
+def test_each_file_translates_as_the_run_does(dynamic_litert, static_litert, translator):
     lengths = map(len, translator.tokenizers.source.encode(SENTENCES))
     assert max(lengths) > 32  # the static file needs its widest signature
-    assert translated(dynamic) == translated(static) == translator.translate(SENTENCES, 1)
-    assert translated(dynamic, 3) == translator.translate(SENTENCES, 3)
+    expected = translator.translate(SENTENCES, 1)
+    assert translated(dynamic_litert) == translated(static_litert) == expected
+    assert translated(dynamic_litert, 3) == translator.translate(SENTENCES, 3)
 
 
-def test_each_file_aligns_as_the_run_does(dynamic, static, translator):
+def test_each_file_aligns_as_the_run_does(dynamic_litert, static_litert, translator):
     sentences, translations = [*SENTENCES[:20], ""], [*translator.translate(SENTENCES[:20], 1), "x"]
     expected = translator.aligned(sentences, translations)
-    for folder in (dynamic, static):
+    for folder in (dynamic_litert, static_litert):
         with open_engine(folder) as engine:
             pairs = engine.aligned(sentences, translations)
             with pytest.raises(ValueError, match="2 sources and 1 targets cannot be paired"):
@@ -100,17 +86,17 @@ def test_a_static_file_has_each_search_in_each_width(tiny_run, translator, tmp_p
             assert [text for text, _ in row] == [text for text, _ in best]
 
 
-def test_a_sentence_translates_alone_as_in_a_batch(dynamic, translator):
-    with open_engine(dynamic, threads=1) as engine:
+def test_a_sentence_translates_alone_as_in_a_batch(dynamic_litert, translator):
+    with open_engine(dynamic_litert, threads=1) as engine:
         alone = [engine.translate([sentence], 1)[0] for sentence in SENTENCES[:40]]
     assert alone == translator.translate(SENTENCES, 1)[:40]
 
 
-def test_the_sample_translates_as_the_run_does(dynamic, static, translator):
+def test_the_sample_translates_as_the_run_does(dynamic_litert, static_litert, translator):
     """export/on_device/sample.py shows the raw calls and does not import tfformer."""
     assert "tfformer" not in re.findall(r"^(?:import|from) (\w+)", SAMPLE.read_text(), re.MULTILINE)
     lines = "".join(sentence + "\n" for sentence in SENTENCES)
-    for folder in (dynamic, static):
+    for folder in (dynamic_litert, static_litert):
         command = [sys.executable, str(SAMPLE), str(folder)]
         done = subprocess.run(
             command, input=lines, capture_output=True, encoding="utf-8", check=True
@@ -118,7 +104,7 @@ def test_the_sample_translates_as_the_run_does(dynamic, static, translator):
         assert done.stdout.splitlines() == translator.translate(SENTENCES, 1)
 
 
-def test_the_c_plus_plus_sample_translates_as_the_run_does(static, translator, tmp_path):
+def test_the_c_plus_plus_sample_translates_as_the_run_does(static_litert, translator, tmp_path):
     """export/on_device/native, linked with the library in LiteRT's Python package."""
     if shutil.which("g++") is None or not Path("/usr/include/sentencepiece_processor.h").exists():
         pytest.skip("g++ and libsentencepiece-dev are not both installed")
@@ -129,7 +115,7 @@ def test_the_c_plus_plus_sample_translates_as_the_run_does(static, translator, t
     subprocess.run([*command, *link], check=True)
     lines = "".join(sentence + "\n" for sentence in SENTENCES)
     done = subprocess.run(
-        [program, static], input=lines, capture_output=True, encoding="utf-8", check=True
+        [program, static_litert], input=lines, capture_output=True, encoding="utf-8", check=True
     )
     assert done.stdout.splitlines() == translator.translate(SENTENCES, 1)
     done = subprocess.run([program, tmp_path], capture_output=True, encoding="utf-8")
@@ -137,11 +123,11 @@ def test_the_c_plus_plus_sample_translates_as_the_run_does(static, translator, t
     assert "source.model cannot be read" in done.stderr
 
 
-def test_what_stands_past_the_length_does_not_matter(static, dynamic, translator):
+def test_what_stands_past_the_length_does_not_matter(static_litert, dynamic_litert, translator):
     (pieces,) = translator.tokenizers.source.encode(["The dog."])
     lengths = [len(pieces)]
-    for folder, width in ((static, 16), (dynamic, 9)):
-        name = "translate_16" if folder == static else "translate"
+    for folder, width in ((static_litert, 16), (dynamic_litert, 9)):
+        name = "translate_16" if folder == static_litert else "translate"
         rows = [[[*pieces, *[fill] * (width - len(pieces))]] for fill in (0, 3, 99)]
         first, *padded = [run_signature(folder, name, ids=ids, lengths=lengths) for ids in rows]
         assert first["lengths"][0] > 0
@@ -150,21 +136,21 @@ def test_what_stands_past_the_length_does_not_matter(static, dynamic, translator
                 np.testing.assert_array_equal(values, first[output])
 
 
-def test_every_shape_of_a_static_file_is_fixed(static):
-    model = flatbuffer_utils.read_model(str(static / "model.tflite"))
+def test_every_shape_of_a_static_file_is_fixed(static_litert):
+    model = flatbuffer_utils.read_model(str(static_litert / "model.tflite"))
     for tensor in tensors_of(model):
         assert tensor.shapeSignature is None or -1 not in tensor.shapeSignature
 
 
-def test_only_builtin_operators(dynamic, static, int8):
-    for folder in (dynamic, static, int8):
+def test_only_builtin_operators(dynamic_litert, static_litert, litert_int8):
+    for folder in (dynamic_litert, static_litert, litert_int8):
         model = flatbuffer_utils.read_model(str(folder / "model.tflite"))
         assert all(code.customCode is None for code in model.operatorCodes)
 
 
-def test_signatures(dynamic):
+def test_signatures(dynamic_litert):
     ids, lengths = {"dtype": "int32", "shape": [None, None]}, {"dtype": "int32", "shape": [None]}
-    signatures = json.loads((dynamic / "manifest.json").read_text())["signatures"]
+    signatures = json.loads((dynamic_litert / "manifest.json").read_text())["signatures"]
     assert signatures["translate"]["inputs"] == {"ids": ids, "lengths": lengths}
     assert set(signatures["translate"]["outputs"]) == {"ids", "lengths", "score"}
     assert signatures["translate_beam"]["inputs"] == signatures["translate"]["inputs"]
@@ -184,8 +170,8 @@ def test_widths_double_up_to_the_longest():
     assert litert_writer.widths(10) == [10]
 
 
-def test_int8_weights_are_the_weights_to_half_a_step(int8, translator):
-    model = flatbuffer_utils.read_model(str(int8 / "model.tflite"))
+def test_int8_weights_are_the_weights_to_half_a_step(litert_int8, translator):
+    model = flatbuffer_utils.read_model(str(litert_int8 / "model.tflite"))
     weights = {np.asarray(w).shape: np.asarray(w) for w in translator.model.weights}
     embedding = weights[(500, 64)]
     tensors = {t.buffer: t for t in tensors_of(model) if np.array_equal(t.shape, [500, 64])}
@@ -198,8 +184,8 @@ def test_int8_weights_are_the_weights_to_half_a_step(int8, translator):
     )
 
 
-def test_int8_stores_a_byte_for_each_weight(int8, translator):
-    model = flatbuffer_utils.read_model(str(int8 / "model.tflite"))
+def test_int8_stores_a_byte_for_each_weight(litert_int8, translator):
+    model = flatbuffer_utils.read_model(str(litert_int8 / "model.tflite"))
     stored = {t.buffer for t in tensors_of(model) if t.type == schema.TensorType.INT8}
     matrices = [np.asarray(weight) for weight in translator.model.weights if len(weight.shape) > 1]
     wide = sum(matrix.size for matrix in matrices)
@@ -209,11 +195,11 @@ def test_int8_stores_a_byte_for_each_weight(int8, translator):
             assert len(buffer.data) < 0.1 * wide
 
 
-def test_what_int8_costs_is_measured(int8, translator):
+def test_what_int8_costs_is_measured(litert_int8, translator):
     pairs = list(itertools.islice(read_pairs("phrasebook:valid"), 50))
     sources, references = map(list, zip(*pairs, strict=True))
-    bleu = json.loads((int8 / "manifest.json").read_text())["bleu"]
-    exported = sacrebleu.corpus_bleu(translated(int8, sentences=sources), [references]).score
+    bleu = json.loads((litert_int8 / "manifest.json").read_text())["bleu"]
+    exported = sacrebleu.corpus_bleu(translated(litert_int8, sentences=sources), [references]).score
     run = sacrebleu.corpus_bleu(translator.translate(sources, 1), [references]).score
     assert bleu["sentences"] == 50
     assert bleu["exported"] == pytest.approx(exported, abs=0.01)
@@ -241,8 +227,8 @@ def test_a_matrix_that_something_else_reads_stays_as_it_is():
     assert schema.TensorType.INT8 not in types
 
 
-def test_what_lies_beside_the_model(dynamic, tiny_run):
-    manifest = json.loads((dynamic / "manifest.json").read_text())
+def test_what_lies_beside_the_model(dynamic_litert, tiny_run):
+    manifest = json.loads((dynamic_litert / "manifest.json").read_text())
     assert (manifest["format"], manifest["quantize"], manifest["static"]) == (
         "litert",
         "none",
@@ -257,10 +243,10 @@ def test_what_lies_beside_the_model(dynamic, tiny_run):
         == sorted(manifest["files"])
         == ["model.tflite", "tokenizer.model"]
     )
-    card = (dynamic / "README.md").read_text()
+    card = (dynamic_litert / "README.md").read_text()
     assert manifest["digests"]["model.tflite"] in card
     assert "`translate_beam`" in card
-    assert list(dynamic.parent.iterdir()) == [dynamic]
+    assert list(dynamic_litert.parent.iterdir()) == [dynamic_litert]
 
 
 def test_without_litert_the_error_names_the_extra(tiny_run, tmp_path, monkeypatch):

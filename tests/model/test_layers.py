@@ -226,15 +226,20 @@ def test_attention_weights_are_exactly_zero_on_padding_and_sum_to_one(policy):
     np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-6 if policy == "float32" else 1e-2)
 
 
+def with_identity_projections(policy: str) -> MultiHeadAttention:
+    layer = MultiHeadAttention(8, 2, use_bias=False, dtype=policy)
+    layer.build()
+    layer.query.set_weights([np.eye(8)])
+    layer.key_value.set_weights([np.concatenate([np.eye(8), np.eye(8)], axis=1)])
+    return layer
+
+
 def test_scores_are_scaled_by_the_root_of_a_heads_depth():
     """One query and two orthogonal keys with identity projections.
 
     The odds are exp(x.x / sqrt(d_k)) with d_k = 4.
     """
-    layer = MultiHeadAttention(8, 2, use_bias=False)
-    layer.build()
-    layer.query.set_weights([np.eye(8)])
-    layer.key_value.set_weights([np.concatenate([np.eye(8), np.eye(8)], axis=1)])
+    layer = with_identity_projections("float32")
     keys = np.zeros((1, 2, 8), np.float32)
     keys[0, 0, 0] = keys[0, 1, 1] = keys[0, 0, 4] = 2
     _, weights = layer(tf.constant(keys[:, :1]), tf.constant(keys), return_weights=True)
@@ -457,10 +462,7 @@ def test_a_row_whose_keys_are_all_masked_weights_them_alike():
 @pytest.mark.parametrize("policy", HALVES)
 def test_such_a_row_stays_finite_in_half_precision(policy):
     """Every score is -50; adding the lowest number as a mask would overflow."""
-    layer = MultiHeadAttention(8, 2, use_bias=False, dtype=policy)
-    layer.build()
-    layer.query.set_weights([np.eye(8)])
-    layer.key_value.set_weights([np.concatenate([np.eye(8), np.eye(8)], axis=1)])
+    layer = with_identity_projections(policy)
     memory = tf.fill((1, 3, 8), tf.constant(5, layer.compute_dtype))
     _, weights = layer(-memory, memory, tf.zeros((1, 1, 1, 3), bool), return_weights=True)
     np.testing.assert_allclose(np.asarray(weights, np.float32), 1 / 3, rtol=1e-2)

@@ -1,9 +1,9 @@
 """The site of docs/ builds offline and without warnings; its links also work in the repository."""
 
-import importlib.util
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 
@@ -11,13 +11,6 @@ import pytest
 from support.documentation import ROOT
 
 pytest.importorskip("mkdocs", reason="pip install -e '.[docs]'")
-
-
-def load(name: str):
-    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +57,8 @@ def test_a_notebooks_cells_become_text_code_and_output():
         {"cell_type": "code", "source": ["print(1)"], "outputs": [{"text": ["1\n"]}]},
         {"cell_type": "code", "source": ["pass"], "outputs": []},
     ]
-    page = load("docs_pages").notebook_page(json.loads(json.dumps({"cells": cells})))
+    notebook_page = runpy.run_path(str(ROOT / "scripts" / "docs_pages.py"))["notebook_page"]
+    page = notebook_page(json.loads(json.dumps({"cells": cells})))
     expected = (
         "# Title\ntext\n\n```python\nprint(1)\n```\n\n```text\n1\n```\n\n```python\npass\n```"
     )

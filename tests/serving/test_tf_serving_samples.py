@@ -1,6 +1,5 @@
 """The files of export/serving: a sample, the smoke test and TensorFlow Serving's configuration."""
 
-import importlib.util
 import os
 import re
 import runpy
@@ -20,17 +19,11 @@ from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 from tensorflow_serving.config import model_server_config_pb2
 
 MODEL = "echo"
-
-
-def load_sample():
-    spec = importlib.util.spec_from_file_location("sample", SERVING / "sample.py")
-    sample = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(sample)
-    return sample
+SAMPLE = runpy.run_path(str(SERVING / "sample.py"))
 
 
 def test_the_sample_asks_by_rest(server):
-    translated = load_sample().translate_by_rest(server.rest, MODEL, ["one", "Ж"])
+    translated = SAMPLE["translate_by_rest"](server.rest, MODEL, ["one", "Ж"])
     assert translated == ["v10: one", "v10: Ж"]
 
 
@@ -50,7 +43,7 @@ def test_the_sample_asks_by_grpc():
     address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     server.start()
     try:
-        translated = load_sample().translate_by_grpc(address, MODEL, ["one", "two"])
+        translated = SAMPLE["translate_by_grpc"](address, MODEL, ["one", "two"])
     finally:
         server.stop(0)
     assert translated == ["eins", "Ж"]
