@@ -91,6 +91,10 @@ def assert_same_n_best(actual, expected):
     )
 
 
+def search_with(beam_size):
+    return greedy_search if beam_size == 1 else partial(beam_search, beam_size=beam_size)
+
+
 def scripted(rows):
     """Return a step function in which step t gives each row's element t the highest logit."""
     table = tf.one_hot(rows, 6, on_value=5.0, off_value=0.0)
@@ -133,7 +137,7 @@ def test_first_step_is_given_the_start_token_and_step_zero():
     assert seen == [(0, [START_ID, START_ID]), (1, [4, 5])]
 
 
-@pytest.mark.parametrize("search", ["greedy", "beam"])
+@pytest.mark.parametrize("search", [greedy_search, partial(beam_search, beam_size=1)])
 def test_search_stops_calling_the_model_once_every_sentence_has_ended(search):
     calls = []
 
@@ -141,11 +145,7 @@ def test_search_stops_calling_the_model_once_every_sentence_has_ended(search):
         calls.append(int(step))
         return tf.one_hot(tf.where(step >= state, END_ID, 4), 6) * 20.0, state
 
-    limits = tf.constant([50, 50])
-    if search == "greedy":
-        greedy_search(step_fn, tf.constant([0, 2]), limits)
-    else:
-        beam_search(step_fn, tf.constant([0, 2]), limits, beam_size=1)
+    search(step_fn, tf.constant([0, 2]), tf.constant([50, 50]))
     assert calls == [0, 1, 2]
 
 
@@ -433,7 +433,7 @@ def searched_in_rounds(tree, sentences, limits, beam_size):
 
     positions = tf.zeros((len(sentences) * beam_size, 2))
     state = tree.state(sentences, beam_size) | {"positions": positions}
-    search = greedy_search if beam_size == 1 else partial(beam_search, beam_size=beam_size)
+    search = search_with(beam_size)
     return search(step_fn, state, tf.constant(limits), rounds=rounds_of(beam_size)), seen
 
 
@@ -442,10 +442,8 @@ def test_what_is_found_in_rounds_is_found_in_one(beam_size):
     tree, sentences = Tree(sentences=8, vocab_size=6, depth=5, seed=3), list(range(8))
     limits = [5, 0, 4, 1, 5, 2, 3, 5]
     got, seen = searched_in_rounds(tree, sentences, limits, beam_size)
-    if beam_size == 1:
-        expected = greedy_search(tree, tree.state(sentences), tf.constant(limits))
-    else:
-        expected = tree.search(sentences, limits, beam_size)
+    state = tree.state(sentences, beam_size)
+    expected = search_with(beam_size)(tree, state, tf.constant(limits))
     for tensor, wanted in zip(got, expected, strict=True):  # last bits of scores depend on the rows
         np.testing.assert_allclose(tensor, wanted, rtol=1e-6)
     rows = [rows for _, rows in seen]
@@ -480,10 +478,7 @@ def test_the_length_of_the_ids_is_a_limit_too(beam_size):
         return tf.repeat([[0.0, 0.0, 0.0, -9.0, 2.0, 1.0]], len(ids), axis=0), state
 
     limits, state = tf.constant([6, 2]), tf.zeros(2 * beam_size)
-    if beam_size == 1:
-        hypotheses = greedy_search(endless, state, limits, capacity=3)
-    else:
-        hypotheses = beam_search(endless, state, limits, beam_size=beam_size, capacity=3)
+    hypotheses = search_with(beam_size)(endless, state, limits, capacity=3)
     assert hypotheses.ids[:, 0].numpy().tolist() == [[4, 4, 4], [4, 4, 0]]
     assert hypotheses.lengths[:, 0].numpy().tolist() == [3, 2]
 
@@ -513,7 +508,7 @@ def test_search_is_the_same_in_a_graph_of_unknown_batch():
 
 @pytest.mark.parametrize("beam_size", [1, 2])
 def test_a_capacity_is_the_length_of_the_ids_and_changes_nothing_else(beam_size):
-    search = greedy_search if beam_size == 1 else partial(beam_search, beam_size=beam_size)
+    search = search_with(beam_size)
     tree = Tree(sentences=3, vocab_size=5, depth=3, seed=9)
     state, limits = tree.state(range(3), beam_size), tf.constant([3, 1, 2])
     usual, wide = search(tree, state, limits), search(tree, state, limits, capacity=7)
@@ -530,6 +525,10 @@ ROWS = 20_000
 
 def distribution(logits):
     return np.exp(logits) / np.exp(logits).sum()
+
+
+def distribution_among(tokens):
+    return distribution(np.where(np.isin(np.arange(6), tokens), LOGITS, -np.inf))
 
 
 def constant_logits(ids, step, state):
@@ -590,8 +589,7 @@ def test_a_suppressed_token_is_not_drawn_and_takes_no_place_of_the_likeliest(k):
     likeliest, *remaining = np.argsort(-LOGITS)
     kept = remaining[: k or len(remaining)]
     drawn = draw(suppressed=int(likeliest), top_k=k)
-    expected = distribution(np.where(np.isin(np.arange(6), kept), LOGITS, -np.inf))
-    assert chi_square(drawn.ids, expected) < 30
+    assert chi_square(drawn.ids, distribution_among(kept)) < 30
     log_probs = np.log(distribution(LOGITS))[drawn.ids[:, 0, 0]]
     np.testing.assert_allclose(drawn.scores[:, 0], log_probs, rtol=1e-5)
 
@@ -599,8 +597,7 @@ def test_a_suppressed_token_is_not_drawn_and_takes_no_place_of_the_likeliest(k):
 @pytest.mark.parametrize("k", [1, 2, 5, 6, 9])
 def test_top_k_samples_from_the_k_likeliest_alone(k):
     kept = np.argsort(-LOGITS)[:k]
-    expected = distribution(np.where(np.isin(np.arange(6), kept), LOGITS, -np.inf))
-    assert chi_square(draw(top_k=k).ids, expected) < 30
+    assert chi_square(draw(top_k=k).ids, distribution_among(kept)) < 30
 
 
 @pytest.mark.parametrize("p", [0.01, 0.4, 0.6, 0.85, 0.999])
@@ -610,8 +607,7 @@ def test_top_p_samples_from_the_fewest_that_reach_p(p):
         if total < p:
             kept.append(token)
         total += probabilities[token]
-    expected = distribution(np.where(np.isin(np.arange(6), kept), LOGITS, -np.inf))
-    assert chi_square(draw(top_p=p).ids, expected) < 30
+    assert chi_square(draw(top_p=p).ids, distribution_among(kept)) < 30
 
 
 @pytest.mark.parametrize("temperature", [1e-3, 1e-10])

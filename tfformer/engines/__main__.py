@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tfformer.engines import open_engine
+from tfformer.engines.engine import as_text
 
 Request = tuple[str, Mapping[str, Any]]
 Answers = list[dict[str, Any]]
@@ -38,7 +39,7 @@ def _answers(engine: Any, requests: Sequence[Request]) -> Answers:
     for signature, inputs in requests:
         arrays = {name: _array(values) for name, values in inputs.items()}
         outputs = engine.run(signature, arrays)
-        answers.append({name: _plain(values.tolist()) for name, values in outputs.items()})
+        answers.append({name: as_text(values.tolist()) for name, values in outputs.items()})
     return answers
 
 
@@ -47,13 +48,6 @@ def _array(values: Sequence[Any]) -> np.ndarray:
     if isinstance(values[0], str):
         return np.array([text.encode() for text in values], object)
     return np.array(values, np.int32)
-
-
-def _plain(values: Any) -> Any:
-    """Return values as nested lists, with bytes decoded to text."""
-    if isinstance(values, list):
-        return [_plain(value) for value in values]
-    return values.decode("utf-8", "replace") if isinstance(values, bytes) else values
 
 
 if __name__ == "__main__":

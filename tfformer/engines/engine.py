@@ -289,6 +289,13 @@ class Engine(ABC):
         return [row[: self.max_tokens] for row in rows]
 
 
+def as_text(value: Any) -> Any:
+    """Return a value of nested lists with its bytes decoded to text."""
+    if isinstance(value, list):
+        return [as_text(item) for item in value]
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
 def _in_slots(rows: Sequence[Sequence[Translation]], count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the texts and scores of B rows as arrays (B, `count`)."""
     shape = len(rows), count

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field
 
 from tfformer.engines import Signature, TensorSpec
-from tfformer.engines.engine import GREEDY, Arrays
+from tfformer.engines.engine import GREEDY, Arrays, as_text
 from tfformer.serving.apis.fields import Served, read_object
 from tfformer.serving.errors import Error, RequestError, check_name
 from tfformer.serving.request_queue import MAX_SENTENCES
@@ -289,10 +289,4 @@ def answer(request: dict[str, Any], outputs: Arrays) -> dict[str, Any]:
 def _plain(values: np.ndarray) -> list[Any]:
     if values.dtype == np.float32:
         values = values.astype(str).astype(float)  # shortest decimals that round to this float32
-    return _as_text(values.tolist())
-
-
-def _as_text(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_as_text(item) for item in value]
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return as_text(values.tolist())
