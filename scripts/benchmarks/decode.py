@@ -6,7 +6,6 @@ the engines decode the same sentences in turn, while the others sleep.
 """
 
 import argparse
-import resource
 import statistics
 import subprocess
 import sys
@@ -15,7 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks._engine_process import SCRIPTS, EngineProcess, say
+from benchmarks._engine_process import SCRIPTS, EngineProcess, say, say_peak_memory
 from benchmarks._machine import spread, spread_text
 from benchmarks._random_models import (
     END_ID,
@@ -139,7 +138,7 @@ def run_engine(name: str, folder: Path, preset: str, vocab_size: int) -> None:
         translations = decode(sentences[:batch], beam_size)
         say(seconds=time.perf_counter() - start)
         assert len(translations) == batch
-    say(peak_memory_megabytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+    say_peak_memory()
 
 
 def _load(name: str, folder: Path, preset: str, vocab_size: int) -> Decode:

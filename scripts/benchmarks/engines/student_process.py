@@ -4,13 +4,12 @@ Arguments: PROGRAM FOLDER THREADS VOCABULARY. The Python of pymarian and fxtrans
 tfformer nor NumPy.
 """
 
-import resource
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks._engine_process import say
+from benchmarks._engine_process import say, say_peak_memory
 from benchmarks._random_models import random_sentences
 
 LARGEST = 32  # sentences in a batch
@@ -90,7 +89,7 @@ def main(program: str, folder: str, threads: str, vocab_size: str) -> None:
         translations = translate(batch)
         seconds = time.perf_counter() - start
         say(seconds=seconds, tokens=sum(len(text.split()) for text in translations))
-    say(peak_memory_megabytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+    say_peak_memory()
 
 
 if __name__ == "__main__":
