@@ -176,6 +176,25 @@ def test_placeholders_stand_for_words_that_are_translations_or_before_them():
     assert {("before",), ("in place of",), ("before", "in place of")} <= seen
 
 
+def test_copies_keep_the_links_of_their_words():
+    """A placeholder before a word moves the words after it, so such a copy has no links."""
+    rows = [("Bob sees Anna.", "Bob sieht Anna.", "0-0 1-1 2-2"), *[("a", "b", "0-0")] * 3]
+    shares = AugmentConfig(upper=1, title=1, lower=1, typos=1)
+    assert [links for *_, links in augmented(rows[:1], shares, 1)] == ["0-0 1-1 2-2"] * 5
+    linked = [(*row, "0-0") for row in SENTENCES]
+    filler = [(f"The {n}!", f"Das {n}", "0-0") for n in range(2000)]
+    lengths = dict((row[0], len(row[0].split())) for row in linked)
+    seen = set()
+    for row, copy in itertools.pairwise(
+        augmented([*linked, *filler], AugmentConfig(placeholders=1), 1, PLACEHOLDERS)
+    ):
+        if row in linked and copy not in linked:
+            is_longer = len(copy[0].split()) > lengths[row[0]]
+            assert copy[2] == ("" if is_longer else "0-0")
+            seen.add(is_longer)
+    assert seen == {False, True}
+
+
 def test_shares_are_those_of_the_rows():
     rows = [(f"sentence {n}", f"Satz {n}") for n in range(4000)]
     altered = copies(rows, upper=0.1, lower=0.25)

@@ -1,6 +1,7 @@
 """Compare encoded sentences with ids written by hand."""
 
 import hashlib
+import itertools
 import tracemalloc
 
 import numpy as np
@@ -9,6 +10,7 @@ from support.word_ids import WordIds, encode_pairs
 
 from tfformer.data import encoding
 from tfformer.data.encoding import EncodedText, IdRows, encode_truncated
+from tfformer.data.tokenizers import Tokenizer
 from tfformer.special_ids import END_ID
 
 
@@ -92,3 +94,69 @@ def test_sentences_are_truncated_and_counted():
     assert len(encoded) == 4
     assert encoded.take([3, 1]).ids == [[5, 5], []]
     assert encoded.take([3, 1]).truncated == 1
+
+
+# Links between words
+
+ROWS = [
+    ("ab b", "b ab a", "0-0 0-2 1-0"),  # "ab" of the target has no link
+    ("", "a", "0-0"),  # is dropped
+    ("bab", "ab", ""),  # has no links
+    ("a ba", "bb b", "0-1 1-1 1-0"),
+]
+
+
+def words_of(pieces):
+    """The positions of the pieces of each word, from 1 on; the end token is a word."""
+    text = "".join(pieces[:-1])
+    ends = itertools.accumulate(map(len, pieces))
+    numbers = [text[:end].count("▁") - 1 for end in ends]
+    return [
+        [position for position, number in enumerate(numbers[:-1], 1) if number == word]
+        for word in range(text.count("▁"))
+    ] + [[len(pieces)]]
+
+
+def allowed(row, pieces):
+    """The source positions that each target piece of a row may get, one word at a time."""
+    source, target = map(words_of, pieces)
+    links = [tuple(map(int, link.split("-"))) for link in row[2].split()]
+    end = len(source) - 1
+    positions = {}
+    for number, word in enumerate(target):
+        linked = [i for i, j in links if j == number] or [end]
+        for piece in word:
+            positions[piece] = [source[i] for i in linked] if row[2] else [[0]]
+    return [positions[piece] for piece in sorted(positions)]
+
+
+def test_each_piece_gets_every_word_that_is_linked_to_its_word_equally_often(monkeypatch):
+    monkeypatch.setattr(encoding, "CHUNK", 1_000)  # each chunk draws the same
+    letters = Tokenizer.train(["a b"] * 20, 7)
+    text = encoding.encode_corpora([ROWS * 250], (letters, letters), 20, with_links=True)
+    kept = [row for row in ROWS if row[0]]
+    assert text.links.lengths.tolist() == text.target.lengths.tolist()
+    for number, row in enumerate(kept):
+        drawn = np.stack([text.links[n] for n in range(number, text.kept, len(kept))])  # (250, T)
+        pieces = [letters.pieces(side[number].tolist()) for side in text.sides]
+        for column, words in zip(drawn.T, allowed(row, pieces), strict=True):
+            assert set(column) == set(itertools.chain.from_iterable(words))
+            for word in words:
+                share = np.isin(column, word).mean()
+                assert share == pytest.approx(1 / len(words), abs=0.12)
+
+
+@pytest.mark.parametrize("links", ["0-1 1-0", "0-1 1-0 2-0"])
+def test_a_tag_and_words_that_the_tokenizer_removes_have_no_number(links):
+    letters = Tokenizer.train(["a b"] * 20, 8, symbols=["<de>"]).with_tag("<de>")
+    removed = " \x01" * (links.count("-") == 3)
+    text = encoding.encode_corpora(
+        [[(f"a b{removed}", "b a", links)]], (letters, letters), 20, with_links=True
+    )
+    pieces = [letters.pieces(side[0].tolist()) for side in text.sides]
+    assert pieces[0] == ["▁", "<de>", "▁", "a", "▁", "b", "</s>"]
+    assert pieces[1] == ["▁", "<de>", "▁", "b", "▁", "a", "</s>"]
+    tag, b, a, end = np.split(text.links[0], [2, 4, 6])
+    assert (set(tag), set(end)) == ({7}, {7})
+    assert set(b) <= {5, 6}
+    assert set(a) <= {3, 4}

@@ -9,7 +9,13 @@ import pytest
 
 from tfformer.data import phrasebook
 from tfformer.data import sources as reading
-from tfformer.data.sources import matching_files, read_pairs, read_sentences, source_files
+from tfformer.data.sources import (
+    matching_files,
+    read_linked_pairs,
+    read_pairs,
+    read_sentences,
+    source_files,
+)
 from tfformer.data.text_cache import text_fingerprint
 
 PAIRS = [("a dog", "ein Hund"), ("a cat", "eine Katze"), ("dogs see cats", "Hunde sehen Katzen")]
@@ -177,10 +183,58 @@ def test_files_of_different_length_are_refused_with_both_counts(
     (tmp_path / "train.de").write_text("ein Hund\n" * target_count)
     with refusal(
         f".*train.en has {source_count} lines and .*train.de {target_count}, but line n of one "
-        "must translate line n of the other; use two files of the same length"
+        "must belong to line n of the other; use files of the same length"
     ):
         for pair in reading.read_pairs(["train.en", "train.de"], tmp_path):
             assert pair == ("a dog", "ein Hund")
+
+
+def test_a_third_file_has_links(tmp_path):
+    """In Pharaoh's format, as fast_align and eflomal write it; a tag is a word."""
+    write_sides(tmp_path, PAIRS)
+    links = ["0-0 1-1", "", "0-0 1-1 2-2 2-1"]
+    (tmp_path / "train.links").write_text("\n".join(links) + "\n")
+    files = ["train.en", "train.de", "train.links"]
+    assert list(read_pairs(files, tmp_path)) == PAIRS
+    linked = [(*pair, line) for pair, line in zip(PAIRS, links, strict=True)]
+    assert list(read_linked_pairs(files, tmp_path)) == linked
+    assert list(read_linked_pairs(files[:2], tmp_path)) == [(*pair, "") for pair in PAIRS]
+    tagged = read_linked_pairs([{"text": files, "tag": "<de>"}], tmp_path, tags=["<de>"])
+    assert next(tagged) == ("<de> a dog", "ein Hund", "1-0 2-1")
+
+
+@pytest.mark.parametrize(
+    ("line", "link"), [("0-0 2-1", "2-1"), ("1-2", "1-2"), ("0:1", "0:1"), ("1-1 -1-0", "-1-0")]
+)
+def test_a_link_of_no_word_is_named_by_line(tmp_path, line, link):
+    write_sides(tmp_path, PAIRS)
+    (tmp_path / "links").write_text(f"0-0\n{line}\n0-0\n")
+    with refusal(
+        f".*links, line 2: '{link}' must be a source word and a target word, counted from 0, such "
+        "as 0-0, of 2 and 2 words; align these files, divided at spaces"
+    ):
+        list(read_pairs(["train.en", "train.de", "links"], tmp_path))
+
+
+def test_a_file_of_links_has_a_line_for_each_pair(tmp_path):
+    write_sides(tmp_path, PAIRS)
+    (tmp_path / "links").write_text("0-0\n0-0\n")
+    with refusal(
+        ".*train.en has 3 lines and .*links 2, but line n of one must belong to line n of the "
+        "other; use files of the same length"
+    ):
+        list(read_pairs(["train.en", "train.de", "links"], tmp_path))
+
+
+def test_the_phrasebook_has_the_links_of_its_grammar():
+    for languages, order in ((None, 1), (("de", "en"), -1)):
+        for pair, row in zip(
+            phrasebook.pairs("valid"),
+            read_linked_pairs("phrasebook:valid", languages=languages),
+            strict=True,
+        ):
+            assert row[:2] == (pair.source, pair.target)[::order]
+            assert row[2].split() == ["{}-{}".format(*link[::order]) for link in pair.alignment]
 
 
 def test_empty_sources_are_refused(tmp_path):
@@ -205,7 +259,7 @@ def test_a_tsv_line_without_two_columns_is_named(tmp_path, line, columns):
 
 
 @pytest.mark.parametrize(
-    "source", ["train.txt", "", ["train.en"], ["a", "b", "c"], [], "phrasebook"]
+    "source", ["train.txt", "", ["train.en"], ["a", "b", "c", "d"], [], "phrasebook"]
 )
 def test_a_source_of_no_known_form_is_refused(source):
     with pytest.raises(ValueError, match="an unknown form") as error:

@@ -415,6 +415,25 @@ def test_the_first_loss_of_guided_alignment_is_that_of_numpy(corpus, tmp_path):
     assert model.train_on_batch(*batch) == pytest.approx(expected, rel=1e-4)
 
 
+def test_links_of_a_third_file_are_trained_in_place_of_learned_ones(corpus, tmp_path):
+    source, target = ((corpus / f"train.{side}").read_text().splitlines() for side in ("en", "de"))
+    (tmp_path / "links").write_text("0-0\n" * len(source))
+    values = guided(corpus).to_dict()
+    values["data"]["train"] = ["train.en", "train.de", str(tmp_path / "links")]
+    read = []
+    for cache in (None, str(tmp_path / "cache"), str(tmp_path / "cache")):
+        values["data"]["cache"] = cache
+        data = TrainingData.read(Config.from_dict(values), Start(), silent)
+        read.append(data.train.links)
+        assert read[-1].ids.tolist() == read[0].ids.tolist()
+    tokenizer = data.tokenizers.source
+    for texts, row in zip(zip(source, target, strict=True), read[0], strict=True):
+        first, other = (len(tokenizer.encode([text.split()[0]])[0]) for text in texts)
+        assert set(row[:other]) <= set(range(1, first + 1))
+        assert set(row[other:]) == {len(tokenizer.encode([texts[0]])[0]) + 1}  # the end token
+    assert not TrainingData.read(guided(corpus), Start(), silent).train.links.ids.all()
+
+
 @pytest.mark.nightly
 def test_a_run_with_guided_alignment_resumes_to_the_bit_and_knows_its_head(corpus, tmp_path):
     for epochs in (1, 3):

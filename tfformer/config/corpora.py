@@ -37,7 +37,7 @@ def corpora_of(source: Any, setting: str = "data.train") -> list[Corpus]:
 
 
 def _names_one_corpus(items: list[Any]) -> bool:
-    """Whether the items are the two files of one corpus."""
+    """Whether the items are the files of one corpus: of both sides, and of links."""
     if not all(isinstance(item, str | Path) for item in items):
         return False
     return not items or not all(

@@ -188,10 +188,11 @@ class AugmentConfig(Section):
 class DataConfig(Section):
     """Where the text comes from, and how it becomes batches.
 
-    `train` and `valid` each name a pair of text files, one TSV file, `tfds:NAME` or
-    `phrasebook:SPLIT`; for a language model, one text file. `*` in a file name stands for many
-    files. A list of these is several corpora, and `{text: ..., weight: ...}` sets the share of a
-    corpus in an epoch. `{text: ..., tag: <de>, languages: [en, de]}` puts a tag before each source.
+    `train` and `valid` each name a pair of text files, and perhaps a third with the links between
+    their words; or one TSV file, `tfds:NAME` or `phrasebook:SPLIT`; for a language model, one text
+    file. `*` in a file name stands for many files. A list of these is several corpora, and `{text:
+    ..., weight: ...}` sets the share of a corpus in an epoch. `{text: ..., tag: <de>, languages:
+    [en, de]}` puts a tag before each source.
     """
 
     train: str | list[Any] = ""  # the training text

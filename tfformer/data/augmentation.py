@@ -103,7 +103,7 @@ class Placeholders:
 
     def __call__(self, row: Row, draw: random.Random) -> Row:
         """Return the pair with placeholders, or unchanged if no word can get one."""
-        source, target = row
+        source, target, *links = row
         alike = [(word, word) for word in _words_alike(source, target)]
         unlike = [
             pair for pair in translated_words(source, target, self.lexicon) if pair[0] != pair[1]
@@ -117,7 +117,10 @@ class Placeholders:
             is_before = (word, translation) in some and draw.random() < BEFORE
             new_source[word] = f"{symbol} {word}" if is_before else symbol
             new_target[translation] = f"{symbol} {translation}" if is_before else symbol
-        return _with_words(source, new_source), _with_words(target, new_target)
+        texts = _with_words(source, new_source), _with_words(target, new_target)
+        if len(" ".join(texts).split()) > len(f"{source} {target}".split()):
+            links = [""] * len(links)  # a placeholder before a word moves the words after it
+        return *texts, *links
 
 
 def _with_words(text: str, new: dict[str, str]) -> str:
@@ -156,7 +159,7 @@ def learned_lexicon(rows: Sequence[Row]) -> Lexicon:
     The coefficient (Smadja et al. 1996) is twice the number of rows that contain both words,
     divided by the sum of the rows that contain each: 1 if the two words always occur together.
     """
-    pairs = [(set(words_of(source)), set(words_of(target))) for source, target in rows]
+    pairs = [(set(words_of(source)), set(words_of(target))) for source, target, *_ in rows]
     sources = _counts(source for source, _ in pairs)
     targets = _counts(target for _, target in pairs)
     both = Counter(

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from tfformer.argument_checks import require_size
 from tfformer.data.sources import Row
-from tfformer.data.tokenizers import Tokenizer
+from tfformer.data.tokenizers import WORD_START, Tokenizer
 from tfformer.special_ids import END_ID, PAD_ID, UNKNOWN_ID
 
 A = TypeVar("A")
@@ -249,6 +249,7 @@ class EncodedText:
     dropped_empty: int  # rows dropped because a side is empty
     dropped_long: int  # rows dropped because a side is too long
     corpora: tuple[int, ...] = ()  # the number of rows of each corpus, in order
+    links: IdRows | None = None  # rows like the target's, see `linked_positions`
 
     @property
     def source(self) -> IdRows:
@@ -261,6 +262,11 @@ class EncodedText:
         return self.sides[-1]
 
     @property
+    def arrays(self) -> tuple[IdRows, ...]:
+        """The sides, and the links if there are any."""
+        return self.sides if self.links is None else (*self.sides, self.links)
+
+    @property
     def kept(self) -> int:
         """Number of rows."""
         return len(self.target)
@@ -269,7 +275,7 @@ class EncodedText:
     def digest(self) -> str:
         """SHA-256 of the ids in hexadecimal, independent of how the arrays are stored."""
         digest = hashlib.sha256()
-        for rows in self.sides:
+        for rows in self.arrays:
             rows.update(digest)
         return digest.hexdigest()
 
@@ -313,15 +319,18 @@ def encode_corpora(
     max_length: int,
     on_progress: Callable[[int], None] = lambda rows_done: None,
     collect: Callable[[Iterator[Sides]], Sides] = joined,
+    with_links: bool = False,
 ) -> EncodedText:
     """Encode several corpora as one text and drop rows with an empty or overlong side.
 
     Args:
-        corpora: The rows of each corpus, (source, target) or (sentence,), read once.
+        corpora: The rows of each corpus, (source, target), (source, target, links) or (sentence,),
+            read once.
         tokenizers: One per side.
         max_length: Maximum number of ids of a side, END_ID included.
         on_progress: Called with the number of rows read so far.
         collect: Joins the encoded chunks, in memory or in files.
+        with_links: Whether rows have links between their words.
     """
     kept: list[int] = []
     dropped_empty = dropped_long = 0
@@ -335,12 +344,14 @@ def encode_corpora(
                 kept[-1] += chunk.kept
                 dropped_empty += chunk.dropped_empty
                 dropped_long += chunk.dropped_long
-                yield chunk.sides
+                yield chunk.arrays
                 on_progress(sum(kept) + dropped_empty + dropped_long)
 
-    nothing = tuple(IdRows.of([], id_dtype(tokenizer)) for tokenizer in tokenizers)
-    sides = collect(itertools.chain([nothing], encoded_chunks()))
-    encoded = EncodedText(sides, max_length, dropped_empty, dropped_long, tuple(kept))
+    dtypes = array_dtypes(tokenizers, max_length, with_links)
+    nothing = tuple(IdRows.of([], dtype) for dtype in dtypes)
+    arrays = collect(itertools.chain([nothing], encoded_chunks()))
+    sides, links = arrays[: len(tokenizers)], arrays[len(tokenizers) :]
+    encoded = EncodedText(sides, max_length, dropped_empty, dropped_long, tuple(kept), *links)
     if not encoded.kept:
         raise ValueError(f"no text is left: {encoded.report()}; use more text or raise max_length")
     return encoded
@@ -361,19 +372,26 @@ def _map_in_order(function: Callable[[A], B], items: Iterable[A], workers: int) 
 def _encode_chunk(
     chunk: list[Row], tokenizers: Sequence[Tokenizer], max_length: int
 ) -> EncodedText:
+    columns = list(zip(*chunk, strict=True))
     sides = [
         IdRows.of(tokenizer.encode(sentences), id_dtype(tokenizer))
-        for tokenizer, *sentences in zip(tokenizers, *chunk, strict=True)
+        for tokenizer, sentences in zip(tokenizers, columns, strict=False)
     ]
     lengths = np.stack([rows.lengths + 1 for rows in sides])  # includes END_ID
     is_full = (lengths > 1).all(axis=0)
     is_short = (lengths <= max_length).all(axis=0)
     is_kept = np.logical_and(is_full, is_short)
+    ended = tuple(_ended(rows, is_kept) for rows in sides)
+    links = None
+    if len(columns) > len(tokenizers):
+        texts = list(itertools.compress(columns[-1], is_kept))
+        links = linked_positions(texts, ended, tokenizers, np.min_scalar_type(max_length))
     return EncodedText(
-        sides=tuple(_ended(rows, is_kept) for rows in sides),
+        sides=ended,
         max_length=max_length,
         dropped_empty=int((~is_full).sum()),
         dropped_long=int((is_full & ~is_short).sum()),
+        links=links,
     )
 
 
@@ -382,9 +400,77 @@ def id_dtype(tokenizer: Tokenizer) -> np.dtype:
     return np.min_scalar_type(tokenizer.vocab_size - 1)
 
 
+def array_dtypes(
+    tokenizers: Sequence[Tokenizer], max_length: int, with_links: bool
+) -> list[np.dtype]:
+    """Return the smallest types for the ids of each side and, with links, for positions."""
+    positions = [np.min_scalar_type(max_length)] if with_links else []
+    return [*map(id_dtype, tokenizers), *positions]
+
+
 def _ended(rows: IdRows, is_kept: np.ndarray) -> IdRows:
     """Select rows, and append END_ID to each."""
     ids = rows.ids[np.repeat(is_kept, rows.lengths)]
     ends = np.cumsum(rows.lengths[is_kept])
     offsets = np.concatenate([np.zeros(1, np.int64), ends + np.arange(1, len(ends) + 1)])
     return IdRows(np.insert(ids, ends, END_ID), offsets)
+
+
+def linked_positions(
+    texts: Sequence[str], sides: Sides, tokenizers: Sequence[Tokenizer], dtype: npt.DTypeLike
+) -> IdRows:
+    """Return the position, from 1 on, of the source token that each target token translates.
+
+    Each piece of a word with several links gets one of them at random, so that training divides its
+    attention evenly, as in Garg et al. 2019. A word without links is linked to the end token, and
+    so is the end token. Links of words that the tokenizer has removed are ignored.
+
+    Args:
+        texts: The links between the words of each row, see `read_linked_pairs`.
+        sides: Source and target, each row with its end token.
+        tokenizers: Of source and target.
+        dtype: The type of the positions.
+
+    Returns:
+        Rows like those of the target; all 0 for a row without links.
+    """
+    source, target = sides
+    words, first, end = zip(*map(_words, sides, tokenizers), strict=True)  # of each side
+    row_of_token = np.repeat(np.arange(len(target)), target.lengths)
+    row_of_link = np.repeat(np.arange(len(target)), [text.count("-") for text in texts])
+    numbers = np.array(" ".join(texts).replace("-", " ").split(), np.int64).reshape(-1, 2)
+    links = numbers + np.stack(first, axis=1)[row_of_link]  # numbers of all rows' words
+    links = links[(links < np.stack(end, axis=1)[row_of_link]).all(axis=1)]
+    row_of_word = row_of_token[words[1]]
+    is_alone = np.bincount(links[:, 1], minlength=len(words[1])) == 0
+    is_alone &= np.isin(row_of_word, row_of_link)
+    to_end = np.stack([end[0][row_of_word[is_alone]], np.flatnonzero(is_alone)], axis=1)
+    links = np.concatenate([links, to_end])
+    links = links[np.argsort(links[:, 1], kind="stable")]
+    counts = np.bincount(links[:, 1], minlength=len(words[1]))
+    word = np.searchsorted(words[1], np.arange(len(target.ids)), side="right") - 1  # of each token
+    is_linked = counts[word] > 0
+    random = np.random.default_rng(0).random((2, int(is_linked.sum())))
+    word = word[is_linked]
+    begins = np.cumsum(counts) - counts
+    chosen = links[begins[word] + (random[0] * counts[word]).astype(int), 0]
+    pieces = np.diff(words[0], append=len(source.ids))[chosen]
+    positions = np.zeros(len(target.ids), dtype)
+    tokens = words[0][chosen] + (random[1] * pieces).astype(int)
+    positions[is_linked] = tokens - source.offsets[row_of_token[is_linked]] + 1
+    return IdRows(positions, target.offsets)
+
+
+def _words(side: IdRows, tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the first token of each word, and the number of each row's first word and end token.
+
+    All tokens and words of a side are counted from 0. The tokenizer's `begin_ids` are not words.
+    """
+    pieces = tokenizer.pieces(range(tokenizer.vocab_size))
+    begins_word = np.array([piece.startswith(WORD_START) for piece in pieces])
+    is_first = begins_word[side.ids]
+    first_of_row = side.offsets[:-1] + len(tokenizer.begin_ids)
+    for tokens in (side.offsets[:-1], first_of_row, side.offsets[1:] - 1):
+        is_first[tokens] = True
+    words = np.flatnonzero(is_first)
+    return words, np.searchsorted(words, first_of_row), np.searchsorted(words, side.offsets[1:] - 1)

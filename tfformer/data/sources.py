@@ -22,6 +22,8 @@ from tfformer.config.corpora import SELF_CONTAINED, TSV, Corpus, corpora_of
 SentencePair = tuple[str, str]
 MAX_LINE = 2**24  # bytes; an endless line, such as from /dev/zero, would fill the memory
 Row = tuple[str, ...]  # a sentence pair, or (sentence,) for a language model
+LinkedPair = tuple[str, str, str]  # source, target and the links of their words, such as "0-0 1-2"
+LINK = re.compile(r"(\d{1,9})-(\d{1,9})")  # numbers of a source word and a target word, from 0 on
 R = TypeVar("R", bound=Row)
 Bytes = BinaryIO | gzip.GzipFile  # a plain file, or a decompressed one
 
@@ -37,7 +39,8 @@ def read_pairs(
 
     A data source has one of four forms:
 
-    - `[train.en, train.de]`: two text files, line by line; `.gz` too.
+    - `[train.en, train.de]`: two text files, line by line; `.gz` too. A third file may contain the
+      links between the words of each pair, see `read_linked_pairs`.
     - `train.tsv`: one file of source, tab, target lines; `.tsv.gz` too. With `tags`, a third column
       may name the tag of a line.
     - `tfds:NAME` or `tfds:NAME@SPLIT`: TensorFlow Datasets.
@@ -61,26 +64,46 @@ def read_pairs(
         >>> next(read_pairs("phrasebook:test"))[0].endswith((".", "?", "!"))
         True
     """
+    linked = read_linked_pairs(source, folder, languages, split, tags)
+    return ((text, translation) for text, translation, _ in linked)
+
+
+def read_linked_pairs(
+    source: str | Path | Sequence[Any],
+    folder: str | Path = ".",
+    languages: tuple[str, ...] | None = None,
+    split: str = "train",
+    tags: Sequence[str] = (),
+) -> Iterator[LinkedPair]:
+    """Yield the pairs of `read_pairs` and the links between their words, "" without links.
+
+    Links are in Pharaoh's format, which eflomal and fast_align write: "0-0 1-2" links word 1 of the
+    source to word 2 of the target, counted from 0. Words are separated by spaces; a tag is a word.
+
+    Example:
+        >>> next(read_linked_pairs("phrasebook:train"))[2].split()[0]
+        '0-0'
+    """
     readers = [
-        _corpus_pairs(corpus, folder, corpus.languages or languages, split, tags)
+        _corpus_rows(corpus, folder, corpus.languages or languages, split, tags)
         for corpus in corpora_of(source)
     ]
     return itertools.chain.from_iterable(readers)
 
 
-def _corpus_pairs(
+def _corpus_rows(
     corpus: Corpus,
     folder: str | Path,
     languages: tuple[str, ...] | None,
     split: str,
     tags: Sequence[str],
-) -> Iterator[SentencePair]:
+) -> Iterator[LinkedPair]:
     source = corpus.text
     name = str(source)
     rows: Iterator[Row]
-    if not isinstance(source, str | Path) and len(source) == 2:
+    if not isinstance(source, str | Path) and len(source) in (2, 3):
         parts = matching_files([Path(folder, path) for path in source])
-        rows = itertools.chain.from_iterable(_aligned_pairs(*part) for part in parts)
+        rows = itertools.chain.from_iterable(map(_linked_rows, parts))
     elif name.startswith("tfds:"):
         rows = _tfds_rows(name.removeprefix("tfds:"), languages, split, sides=2)
     elif name.startswith("phrasebook:"):
@@ -97,19 +120,26 @@ def _corpus_pairs(
     return _at_least_one(_tagged(rows, corpus, tags), source, "sentence pair")
 
 
-def _tagged(rows: Iterator[Row], corpus: Corpus, tags: Sequence[str]) -> Iterator[SentencePair]:
-    """Put the corpus' tag, or the tag of a row's third column, before each source."""
-    for number, (source, target, *column) in enumerate(rows, start=1):
-        for tag in tags:
-            if tag in source or tag in target:
+def _tagged(rows: Iterator[Row], corpus: Corpus, tags: Sequence[str]) -> Iterator[LinkedPair]:
+    """Put the corpus' tag, or the tag of a row's third column, before each source.
+
+    The fourth column has the links. A tag is a word, so the numbers of the source words grow by 1.
+    """
+    for number, row in enumerate(rows, start=1):
+        source, target, tag, links = (*row, "", "")[:4]
+        for unwanted in tags:
+            if unwanted in source or unwanted in target:
                 raise ValueError(
-                    f"{corpus.text}, row {number}: the text contains {tag}, which is one of "
+                    f"{corpus.text}, row {number}: the text contains {unwanted}, which is one of "
                     "data.tags; remove it from the text, or choose another tag"
                 )
-        tag = next(iter(column), corpus.tag)
+        tag = tag or corpus.tag
         if tag and tag not in tags:
             raise ValueError(f"{corpus.text} has the tag {tag}; add it to data.tags")
-        yield f"{tag} {source}" if tag else source, target
+        if tag:
+            source = f"{tag} {source}"
+            links = LINK.sub(lambda link: f"{int(link[1]) + 1}-{link[2]}", links)
+        yield source, target, links
 
 
 def without_tag(source: str, tags: Sequence[str]) -> str:
@@ -127,7 +157,7 @@ def without_tag(source: str, tags: Sequence[str]) -> str:
 
 def read_aligned(source: str | Path, target: str | Path) -> Iterator[SentencePair]:
     """Yield (source, target) from two text files, line by line; names are not patterns here."""
-    pairs = _aligned_pairs(Path(source), Path(target))
+    pairs = _aligned_rows(Path(source), Path(target))
     return _at_least_one(pairs, str(source), "sentence pair")
 
 
@@ -275,18 +305,33 @@ def _at_least_one(rows: Iterator[R], source: object, unit: str) -> Iterator[R]:
     yield from rows
 
 
-def _aligned_pairs(source_path: Path, target_path: Path) -> Iterator[SentencePair]:
-    source_count = target_count = 0
-    for source, target in itertools.zip_longest(read_lines(source_path), read_lines(target_path)):
-        source_count += source is not None
-        target_count += target is not None
-        if source_count == target_count:
-            yield source, target
-    if source_count != target_count:
-        raise ValueError(
-            f"{source_path} has {source_count:,} lines and {target_path} {target_count:,}, but "
-            "line n of one must translate line n of the other; use two files of the same length"
-        )
+def _aligned_rows(*paths: Path) -> Iterator[Any]:
+    counts = [0] * len(paths)
+    for row in itertools.zip_longest(*map(read_lines, paths)):
+        counts = [count + (line is not None) for count, line in zip(counts, row, strict=True)]
+        if min(counts) == max(counts):
+            yield row
+    for path, count in zip(paths, counts, strict=True):
+        if count != counts[0]:
+            raise ValueError(
+                f"{paths[0]} has {counts[0]:,} lines and {path} {count:,}, but line n of one must "
+                "belong to line n of the other; use files of the same length"
+            )
+
+
+def _linked_rows(paths: tuple[Path, ...]) -> Iterator[Row]:
+    """Yield (source, target, "") or, from three files, (source, target, "", links)."""
+    for number, (source, target, *links) in enumerate(_aligned_rows(*paths), start=1):
+        sizes = len(source.split()), len(target.split())
+        for link in " ".join(links).split():
+            numbers = LINK.fullmatch(link)
+            if not numbers or int(numbers[1]) >= sizes[0] or int(numbers[2]) >= sizes[1]:
+                raise ValueError(
+                    f"{paths[2]}, line {number}: {link[:40]!r} must be a source word and a target "
+                    f"word, counted from 0, such as 0-0, of {sizes[0]} and {sizes[1]} words; align "
+                    "these files, divided at spaces"
+                )
+        yield source, target, "", *links
 
 
 def _tsv_rows(path: Path, tags: Sequence[str]) -> Iterator[Row]:
@@ -380,9 +425,13 @@ def _phrasebook_rows(split: str, languages: tuple[str, ...] | None = None) -> It
                 "[en, de], or use another corpus"
             )
         return iter(phrasebook.formality(split.removesuffix("-formality")))
+    rows = (
+        (pair.source, pair.target, "", " ".join(f"{i}-{j}" for i, j in pair.alignment))
+        for pair in phrasebook.pairs(split)
+    )
     if languages == ("de", "en"):
-        return ((pair.target, pair.source) for pair in phrasebook.pairs(split))
-    return ((pair.source, pair.target) for pair in phrasebook.pairs(split))
+        return ((de, en, tag, LINK.sub(r"\2-\1", links)) for en, de, tag, links in rows)
+    return rows
 
 
 def _phrasebook_sentences(split: str, languages: tuple[str] | None) -> Iterator[tuple[str]]:

@@ -4,7 +4,7 @@ A cache is a folder with a subfolder per encoded text, named by a digest of ever
 depend on:
 
 KEY/manifest.json     the key in full, the row counts, the digest of the ids, and its own digest
-KEY/SIDE.ids.npy      the ids of one side, row after row, in the smallest sufficient type
+KEY/SIDE.ids.npy      the ids of one side, or the links, in the smallest sufficient type
 KEY/SIDE.offsets.npy  the start of each row, and the end of the last row
 """
 
@@ -23,8 +23,8 @@ import numpy as np
 import sentencepiece
 
 from tfformer.config import corpora_of
-from tfformer.data.encoding import EncodedText, IdRows, Sides, encode_corpora, id_dtype
-from tfformer.data.sources import Row, check_exists, read_pairs, source_files, tfds_version
+from tfformer.data.encoding import EncodedText, IdRows, Sides, array_dtypes, encode_corpora
+from tfformer.data.sources import Row, check_exists, read_linked_pairs, source_files, tfds_version
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.storage.whole_files import (
     digest_of_values,
@@ -39,7 +39,7 @@ from tfformer.storage.whole_files import (
 # Increase this when a change here, in augmentation, encoding or sources gives other rows or ids.
 FORMAT = 3
 MANIFEST = "manifest.json"
-SIDES = {1: ("text",), 2: ("source", "target")}  # number of sides -> their names
+ARRAYS = {1: ("text",), 2: ("source", "target"), 3: ("source", "target", "links")}  # their names
 
 
 def cached_text(
@@ -49,6 +49,7 @@ def cached_text(
     tokenizers: Sequence[Tokenizer],
     max_length: int,
     on_progress: Callable[[int], None] = lambda rows_done: None,
+    with_links: bool = False,
 ) -> EncodedText:
     """Return an encoded text whose arrays are mapped from files in `folder`.
 
@@ -65,14 +66,16 @@ def cached_text(
         "text": digest_of_values(content),
         "vocabularies": [tokenizer.digest for tokenizer in tokenizers],
         "max_length": max_length,
+        "links": with_links,
         "sentencepiece": sentencepiece.__version__,
     }
     entry = folder / digest_of_values(key)[:32]
     if not entry.exists():
         with temporary_folder(folder) as temporary:
-            collect = functools.partial(_write_arrays, temporary, tokenizers, max_length)
+            dtypes = array_dtypes(tokenizers, max_length, with_links)
+            collect = functools.partial(_write_arrays, temporary, dtypes, max_length)
             text = encode_corpora(
-                read_corpora(), tokenizers, max_length, on_progress, collect=collect
+                read_corpora(), tokenizers, max_length, on_progress, collect, with_links
             )
             if fingerprint() != content:
                 raise ValueError(
@@ -89,22 +92,20 @@ def cached_text(
             manifest = json.dumps(values | {"digest": digest_of_values(values)}, indent=2)
             write_text(temporary / MANIFEST, manifest + "\n")
             publish_as(temporary, entry)
-    return _open(entry, key, SIDES[len(tokenizers)])
+    return _open(entry, key, ARRAYS[len(tokenizers) + with_links])
 
 
 # Writing
 
 
 def _write_arrays(
-    folder: Path, tokenizers: Sequence[Tokenizer], max_length: int, chunks: Iterator[Sides]
+    folder: Path, dtypes: Sequence[np.dtype], max_length: int, chunks: Iterator[Sides]
 ) -> Sides:
-    names = SIDES[len(tokenizers)]
+    names = ARRAYS[len(dtypes)]
     with ExitStack() as stack:
         writers = [
-            stack.enter_context(
-                _RowsWriter(folder, name, id_dtype(tokenizer), max_length=max_length)
-            )
-            for name, tokenizer in zip(names, tokenizers, strict=True)
+            stack.enter_context(_RowsWriter(folder, name, dtype, max_length=max_length))
+            for name, dtype in zip(names, dtypes, strict=True)
         ]
         for sides in chunks:
             for writer, rows in zip(writers, sides, strict=True):
@@ -181,12 +182,14 @@ def _open(entry: Path, key: dict[str, Any], names: Sequence[str]) -> EncodedText
             raise ValueError(f"{MANIFEST} does not match its digest")
         if values["key"] != key:
             raise ValueError("it was written for another text, vocabulary or version")
+        arrays = _mapped(entry, names)
         text = EncodedText(
-            _mapped(entry, names),
+            arrays[:2],
             key["max_length"],
             values["dropped_empty"],
             values["dropped_long"],
             tuple(values["corpora"]),
+            *arrays[2:],
         )
         if text.digest != values["ids"]:
             raise ValueError("its ids do not match their digest")
@@ -231,7 +234,7 @@ def text_fingerprint(
                 {"tfds": tfds_version(name), "split": stated or split, "languages": pair}
             )
         elif text.startswith("phrasebook:"):
-            rows = json.dumps(list(read_pairs(corpus.text, tags=tags)))
+            rows = json.dumps(list(read_linked_pairs(corpus.text, tags=tags)))
             fingerprints.append(
                 {"rows": hashlib.sha256(rows.encode()).hexdigest(), "languages": pair}
             )

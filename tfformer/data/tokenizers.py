@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 PLAIN_NORMALIZATION = "nmt_nfkc_plain"  # nmt_nfkc with plain quotes; a model contains its rules
 PLAIN = {**dict.fromkeys("‘’‚‛", "'"), **dict.fromkeys("“”„‟", '"'), "\u00ad": ""}
 PLAIN_TABLE = str.maketrans(PLAIN)  # for `str.translate`
+WORD_START = "▁"  # SentencePiece's mark for the space before a word
 SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")
 MAX_SENTENCES = 2_000_000  # sample size; SentencePiece needs about 1.4 KB of memory per sentence
 TRAINING_THREADS = 4  # the model's bytes depend on this number, so it is the same on all machines

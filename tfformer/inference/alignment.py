@@ -14,14 +14,13 @@ import numpy as np
 
 from tfformer.data.batches import token_batches
 from tfformer.data.encoding import Sentences, pad
-from tfformer.data.tokenizers import Tokenizers
+from tfformer.data.tokenizers import WORD_START, Tokenizers
 from tfformer.special_ids import END_ID
 
 if TYPE_CHECKING:
     from tfformer.inference.translator import Translator
 
 START, END = "<s>", "</s>"
-WORD_START = "▁"  # SentencePiece's mark for the space before a word
 BATCH_TOKENS = 1_024
 
 Alignment = tuple[tuple[int, int], ...]  # (source word, target word), in order

@@ -15,7 +15,7 @@ from tfformer.data.augmentation import augmented
 from tfformer.data.batches import Batches
 from tfformer.data.encoding import EncodedText, encode_corpora
 from tfformer.data.mixture import shares_by_temperature
-from tfformer.data.sources import Row, source_files, without_tag
+from tfformer.data.sources import Row, read_linked_pairs, source_files, without_tag
 from tfformer.data.text_cache import cached_text, text_fingerprint
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.data.word_links import learn_links
@@ -56,14 +56,14 @@ def _read(config: Config, role: str) -> Iterator[Row]:
     return itertools.chain.from_iterable(_read_corpora(config, role))
 
 
-def _read_corpora(config: Config, role: str) -> list[Iterator[Row]]:
+def _read_corpora(config: Config, role: str, with_links: bool = False) -> list[Iterator[Row]]:
     """Return the rows of each corpus of the recipe's `train` or `valid` text.
 
-    Altered copies follow the rows of the training text.
+    Altered copies follow the rows of the training text. With links, rows have a third column.
     """
     data_source, folder, languages, split = _source(config, role)
-    kind = MODEL_KINDS[config.model.architecture]
-    read = functools.partial(kind.read, folder=folder, languages=languages, split=split)
+    reader = read_linked_pairs if with_links else MODEL_KINDS[config.model.architecture].read
+    read = functools.partial(reader, folder=folder, languages=languages, split=split)
     if tags := config.data.tags:  # a translation model's
         read = functools.partial(read, tags=tags)
     corpora = [read([corpus]) for corpus in corpora_of(data_source)]
@@ -133,7 +133,10 @@ def _batches(config: Config, role: str, tokenizers: Tokenizers, report: Report) 
         shares = _shares(config, text)
         cutoff = settings.simcut.cutoff if settings.simcut.alpha else None
         if settings.guided_alignment:
-            links = learn_links(text, tokenizers.source.vocab_size, tokenizers.target.vocab_size)
+            links = text.links
+            if links is None or not links.ids.any():
+                sizes = (tokenizers.source.vocab_size, tokenizers.target.vocab_size)
+                links = learn_links(text, *sizes)
     assert config.data.batch_tokens is not None  # set by `devices.settled`
     batches = Batches(
         text,
@@ -174,9 +177,11 @@ def encoded_text(config: Config, role: str, tokenizers: Tokenizers) -> EncodedTe
         if sys.stdout.isatty():
             print(f"{role}: {rows_done:,} sentences encoded", end="\r", flush=True)
 
+    with_links = role == "train" and config.training.guided_alignment > 0
     settings = (side_tokenizers, config.data.max_length, show)
     if role == "valid" or not config.data.cache:
-        return encode_corpora(_read_corpora(config, role), *settings)
+        corpora = _read_corpora(config, role, with_links)
+        return encode_corpora(corpora, *settings, with_links=with_links)
     source = _source(config, role)
     shares = config.data.augment.to_dict()
     altered = (shares, config.training.seed, config.tokenizer.placeholders)
@@ -189,8 +194,9 @@ def encoded_text(config: Config, role: str, tokenizers: Tokenizers) -> EncodedTe
             "copies": copies,
             "tags": tags,
         },
-        lambda: _read_corpora(config, role),
+        lambda: _read_corpora(config, role, with_links),
         *settings,
+        with_links=with_links,
     )
 
 
