@@ -31,8 +31,8 @@ from tfformer.data import phrasebook  # noqa: E402
 from tfformer.export.format import validation_pairs  # noqa: E402
 from tfformer.export.pipeline import CALIBRATED  # noqa: E402
 from tfformer.inference.calibration import (  # noqa: E402
-    calibrate,
     calibration_error,
+    fit,
     measuring,
 )
 from tfformer.run_directory import Run  # noqa: E402
@@ -49,8 +49,8 @@ def main(path: str, *files: str) -> None:
     run = Run.open(path)
     translator = Translator.of(run)
     parts = translator.model, translator.tokenizers
-    translator.calibration = run.calibration or calibrate(
-        *parts, validation_pairs(run, CALIBRATED), translator.max_length
+    translator.calibration = run.calibration or fit(
+        measuring(*parts, validation_pairs(run, CALIBRATED), translator.max_length)
     )
     measure = measuring(*parts, pairs, translator.max_length)
     figures = {"temperature": translator.temperature}

@@ -131,7 +131,7 @@ def train_tiny_run(folder: Path) -> None:
     """Train a translator in under half a minute."""
     from tfformer.config import Config
     from tfformer.data.sources import read_pairs
-    from tfformer.inference.calibration import calibrate
+    from tfformer.inference.calibration import fit, measuring
     from tfformer.run_directory import Run
     from tfformer.training.train import train
 
@@ -161,8 +161,8 @@ def train_tiny_run(folder: Path) -> None:
     }
     train(Config.from_dict(recipe), folder / "run")
     run = Run.open(folder / "run")
-    model = run.load_model()
-    run.keep_calibration(calibrate(model, run.tokenizers, pairs, 40))  # which exports reuse
+    measure = measuring(run.load_model(), run.tokenizers, pairs, 40)
+    run.keep_calibration(fit(measure))  # which exports reuse
 
 
 @pytest.fixture(scope="session")

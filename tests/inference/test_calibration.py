@@ -15,7 +15,6 @@ from tfformer.inference.calibration import (
     BINS,
     HIGHEST,
     LOWEST,
-    calibrate,
     calibration_error,
     fit,
     measuring,
@@ -103,9 +102,9 @@ def test_the_tokens_are_those_of_the_references(translator):
     np.testing.assert_allclose(
         together[order], expected[np.lexsort(expected.T)], rtol=1e-3, atol=1e-3
     )
-    assert calibrate(*parts, PAIRS[2:], translator.max_length) is None
-    assert calibrate(*parts, PAIRS, max_length=2) is None
-    assert calibrate(*parts, [], translator.max_length) is None
+    assert measuring(*parts, PAIRS[2:], translator.max_length) is None
+    assert measuring(*parts, PAIRS, max_length=2) is None
+    assert measuring(*parts, [], translator.max_length) is None
 
 
 def test_confidences_of_a_run_are_scaled_by_its_temperature(translator, tmp_path):

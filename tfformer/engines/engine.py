@@ -182,8 +182,9 @@ class Engine(ABC):
     def aligned(self, sentences: Sequence[str], translations: Sequence[str]) -> list[Aligned]:
         """Return the attention and the probability of each token of given translations.
 
-        Sentences and translations are truncated to `max_tokens`. It raises ValueError if the
-        artifact cannot align words, or the numbers of sentences and translations differ.
+        The probabilities of a calibrated run are scaled by its temperature. Sentences and
+        translations are truncated to `max_tokens`. It raises ValueError if the artifact cannot
+        align words, or the numbers of sentences and translations differ.
         """
         if not self.can_align:
             raise ValueError(

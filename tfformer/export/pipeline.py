@@ -18,7 +18,7 @@ from tfformer.export.format import Format, validation_pairs
 from tfformer.export.largest_inputs import largest_inputs
 from tfformer.export.model_card import first_manifest, model_card
 from tfformer.export.parity import random_samples
-from tfformer.inference.calibration import calibrate
+from tfformer.inference.calibration import fit, measuring
 from tfformer.inference.text_model import TextModel
 from tfformer.inference.text_model_kinds import TEXT_MODELS
 from tfformer.inference.translator import Translator
@@ -131,10 +131,12 @@ def _calibration(run: Run, model: TextModel, step: Steps) -> Calibration | None:
     tokenizers = dataclasses.replace(run, pair=(None, None)).tokenizers  # the text has the tags
     with step(f"calibrating the confidence on {len(pairs):,} validation sentences"):
         assert isinstance(model.model, Transformer)
-        calibration = calibrate(model.model, tokenizers, pairs, run.config.data.max_length)
-    if calibration is not None:
-        with contextlib.suppress(OSError):  # such as a run that may only be read
-            run.keep_calibration(calibration)
+        measure = measuring(model.model, tokenizers, pairs, run.config.data.max_length)
+        if measure is None:
+            return None
+        calibration = fit(measure)
+    with contextlib.suppress(OSError):  # such as a run that may only be read
+        run.keep_calibration(calibration)
     return calibration
 
 

@@ -31,35 +31,14 @@ TOLERANCE = 1e-4  # relative change of 1 / T
 Measure = Callable[[float], np.ndarray]  # 1 / T -> `readings` (N, 4)
 
 
-def calibrate(
-    model: Transformer, tokenizers: Tokenizers, pairs: Sequence[SentencePair], max_length: int
-) -> Calibration | None:
-    """Fit the temperature to the target tokens of sentence pairs.
-
-    Args:
-        model: The model.
-        tokenizers: Its tokenizers.
-        pairs: Sentences with their reference translations, such as some of the validation text.
-        max_length: Maximum number of tokens of a sentence, the end token included; longer pairs are
-            left out.
-
-    Returns:
-        The temperature with the expected calibration errors; None if all pairs are too long or have
-        a blank side.
-
-    Raises:
-        ValueError: The weights are damaged, or a sentence is not Unicode text.
-    """
-    measure = measuring(model, tokenizers, pairs, max_length)
-    return fit(measure) if measure else None
-
-
 def measuring(
     model: Transformer, tokenizers: Tokenizers, pairs: Sequence[SentencePair], max_length: int
 ) -> Measure | None:
-    """Return a function that computes `readings` (N, 4) of the target tokens, the end included.
+    """Return a function that computes the `readings` of the target tokens, for `fit`.
 
-    The arguments are those of `calibrate`, as is None.
+    `pairs` are sentences with their reference translations, such as some of the validation text. A
+    pair with a blank side or a side of more than `max_length` tokens, the end token included, is
+    left out; None is returned if no pair remains.
     """
     sides = zip((tokenizers.source, tokenizers.target), zip(*pairs, strict=True), strict=False)
     encoded = [side.encode(texts) for side, texts in sides]
@@ -108,7 +87,7 @@ def readings(logits: tf.Tensor, labels: tf.Tensor, sharpness: tf.Tensor) -> tf.T
 def fit(measure: Measure) -> Calibration:
     """Minimise the negative log-likelihood, which is convex in 1 / T, by Newton's method.
 
-    `measure` returns the `readings` of the same tokens at each 1 / T.
+    It raises ValueError if the weights are damaged, so that a reading is not finite.
     """
     sharpness = 1.0
     first = measured = measure(sharpness)
