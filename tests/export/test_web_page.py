@@ -53,6 +53,13 @@ def ids_in_python(page, sentences):
 
 
 @pytest.mark.slow
+def test_the_page_calls_every_signature_of_its_file(page):
+    """Each needs memory."""
+    signatures = json.loads((page / "model" / "manifest.json").read_text())["signatures"]
+    assert {name.split("_")[0] for name in signatures} == {"translate"}
+
+
+@pytest.mark.slow
 def test_the_browser_gives_the_tokens_of_python(page, translator):
     answer = browse(page, [*SENTENCES, "", "The dog " * 60])
     assert answer["state"] == "Ready."

@@ -38,6 +38,7 @@ class WebPage(LiteRT):
     length_penalty: float | None = field(default=None, init=False)
 
     subfolder: ClassVar[str] = "model"
+    aligns: ClassVar[bool] = False  # the page shows none, and a signature takes megabytes
 
     def prepare(self, run: Run, step: Steps) -> None:
         super().prepare(run, step)

@@ -63,7 +63,7 @@ class LiteRT(Format):
     def write(self, folder: Path, model: TextModel) -> None:
         from tfformer.export.litert import writer
 
-        writer.write(folder / FILE, model, self.quantize, self.static)
+        writer.write(folder / FILE, model, self.quantize, self.static, self.aligns)
 
     def description(self, folder: Path) -> dict[str, Any]:
         from tfformer.export.litert.writer import signatures

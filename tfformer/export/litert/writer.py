@@ -37,12 +37,12 @@ DTYPES = {
 }
 
 
-def write(path: Path, translator: TextModel, quantize: str, static: bool) -> None:
+def write(path: Path, translator: TextModel, quantize: str, static: bool, aligns: bool) -> None:
     """Write a translator as a LiteRT file.
 
-    The file has a greedy search and, if the model returns its attention, alignments. With more than
-    one beam, it also has a beam search and continues prefixes. The runtimes pack the weights again
-    for every signature, so that each signature needs memory.
+    The file has a greedy search and, if `aligns` and the model returns its attention, alignments.
+    With more than one beam, it also has a beam search and continues prefixes. The runtimes pack the
+    weights again for every signature, so that each signature needs memory.
     """
     assert isinstance(translator, Translator)
     holder = tf.Module()
@@ -59,7 +59,7 @@ def write(path: Path, translator: TextModel, quantize: str, static: bool) -> Non
                 functions[name] = _over_ids(translator, width, signature)
         else:
             functions[signature] = _over_ids(translator, None, signature)
-    if translator.model.can_align:
+    if aligns and translator.model.can_align:
         functions[ALIGN] = _align_ids(translator, longest if static else None)
 
     def save(folder: str) -> None:
