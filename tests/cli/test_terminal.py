@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from tfformer.cli.terminal import Progress, output_file, typed_lines
+from tfformer.cli.terminal import Progress, check_new_file, output_file, typed_lines
 from tfformer.runtime.devices import device_line
 
 HINT = "Enter a number. To finish, press Ctrl-D or enter an empty line.\n"
@@ -67,11 +67,8 @@ def test_an_output_file_appears_when_everything_is_written(tmp_path):
         output.write("text")
         assert not path.exists()
     assert path.read_text() == "text"
-    with (
-        pytest.raises(FileExistsError, match="choose another --output, or delete it"),
-        output_file(str(path)),
-    ):
-        pass
+    with pytest.raises(FileExistsError, match="choose another --output, or delete it"):
+        check_new_file(str(path))
 
 
 def read_until(terminal: int, end: bytes, seconds: float = 120) -> bytes:

@@ -86,10 +86,7 @@ def typed_lines(wanted: str) -> Iterator[str]:
 
 
 def check_new_file(path: str | None) -> None:
-    """Raise FileExistsError if `path` exists.
-
-    None is standard output.
-    """
+    """Raise FileExistsError if `path` exists; None is standard output."""
     if path is None:
         return
     if Path(path).is_dir():
@@ -102,14 +99,10 @@ def check_new_file(path: str | None) -> None:
 
 @contextlib.contextmanager
 def output_file(path: str | None) -> Iterator[TextIO]:
-    """Yield a file that appears only if the block succeeds, or standard output.
-
-    An existing file is an error.
-    """
+    """Yield a file that appears only if the block succeeds, or standard output."""
     if path is None:
         yield sys.stdout
         return
-    check_new_file(path)
     with whole_file(Path(path)) as temporary, temporary.open("w", encoding="utf-8") as file:
         yield file
 
