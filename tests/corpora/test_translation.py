@@ -9,15 +9,7 @@ import pytest
 from support.scripted_engine import ScriptedEngine
 
 from tfformer.corpora import parts
-from tfformer.corpora.parts import (
-    JOB,
-    LOCK,
-    Counts,
-    Part,
-    find_parts,
-    job_folder,
-    translate_part,
-)
+from tfformer.corpora.parts import JOB, LOCK, Counts, Part, find_parts, job_folder, translate_part
 from tfformer.corpora.workers import Outcomes
 from tfformer.data.sources import read_lines
 

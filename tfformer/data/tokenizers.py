@@ -27,14 +27,7 @@ from tfformer.data.sentencepiece_proto import (
     ModelProto,
     NormalizerSpec,
 )
-from tfformer.special_ids import (
-    END_ID,
-    PAD_ID,
-    PLACEHOLDER,
-    START_ID,
-    TAG,
-    UNKNOWN_ID,
-)
+from tfformer.special_ids import END_ID, PAD_ID, PLACEHOLDER, START_ID, TAG, UNKNOWN_ID
 from tfformer.storage import whole_files as files
 
 if TYPE_CHECKING:

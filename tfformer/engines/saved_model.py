@@ -11,15 +11,7 @@ from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
 from tfformer.engines.artifact import SAVED_MODEL, exported_tokenizers
-from tfformer.engines.engine import (
-    BEAM,
-    GREEDY,
-    NO_TRANSLATION,
-    PREFIX,
-    Arrays,
-    Engine,
-    Signature,
-)
+from tfformer.engines.engine import BEAM, GREEDY, NO_TRANSLATION, PREFIX, Arrays, Engine, Signature
 from tfformer.engines.engine import TensorSpec as Spec
 from tfformer.inference import Translation
 from tfformer.storage.artifact_folders import MANIFEST, checked_manifest

@@ -15,13 +15,7 @@ import tensorflow as tf
 
 from tfformer.config import Config
 from tfformer.data.batches import like_length_batches
-from tfformer.data.encoding import (
-    EncodedSentences,
-    Sentences,
-    in_batches,
-    pad,
-    warn_of_truncation,
-)
+from tfformer.data.encoding import EncodedSentences, Sentences, in_batches, pad, warn_of_truncation
 from tfformer.data.sources import Row
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.inference.graphs import continue_prefixes

@@ -11,12 +11,7 @@ import tensorflow as tf
 
 from tfformer.argument_checks import require_size
 from tfformer.model.base_layer import LayerOptions, Regularizer, Shape, arguments_of, register
-from tfformer.model.fast_layers import (
-    check_not_quantized,
-    gather,
-    quantization_error,
-    with_axes,
-)
+from tfformer.model.fast_layers import check_not_quantized, gather, quantization_error, with_axes
 
 
 @register

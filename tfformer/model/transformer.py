@@ -12,13 +12,7 @@ import tensorflow as tf
 
 from tfformer.argument_checks import require, require_number, require_size
 from tfformer.config import PRESETS, DecoderKind, Dialect
-from tfformer.model.base_layer import (
-    Activation,
-    LayerOptions,
-    Shape,
-    arguments_of,
-    register,
-)
+from tfformer.model.base_layer import Activation, LayerOptions, Shape, arguments_of, register
 from tfformer.model.cache import BeamCache, Cache, with_capacity
 from tfformer.model.embedding import TokenEmbedding
 from tfformer.model.guided_alignment import alignment_loss

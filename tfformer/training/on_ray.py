@@ -34,14 +34,7 @@ from ray.train.v2.api.exceptions import ControllerError, TrainingFailedError, Wo
 from tfformer import __version__
 from tfformer.config import Config
 from tfformer.run_directory import Run, check_free
-from tfformer.runtime.ray_cluster import (
-    ONE_THREAD,
-    Head,
-    check_version,
-    connect,
-    on_head,
-    reason,
-)
+from tfformer.runtime.ray_cluster import ONE_THREAD, Head, check_version, connect, on_head, reason
 from tfformer.runtime.tensorflow import import_tensorflow
 from tfformer.training.cluster import WorkerLostError
 

@@ -17,13 +17,7 @@ from tfformer.data.case_variants import case_families
 from tfformer.inference.evaluation import check_bleu
 from tfformer.model.losses import SmoothedCrossEntropy
 from tfformer.model.simcut import SimCutCrossEntropy
-from tfformer.run_directory import (
-    Model,
-    Run,
-    locked_for_new_run,
-    locked_for_resume,
-    new_model,
-)
+from tfformer.run_directory import Model, Run, locked_for_new_run, locked_for_resume, new_model
 from tfformer.runtime.devices import has_gpu
 from tfformer.training.callbacks import HistoryAndResume, LinePerMinute, StepCounter, StopOnNaN
 from tfformer.training.early_stopping import History, is_over, result_of

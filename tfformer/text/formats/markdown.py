@@ -15,13 +15,7 @@ from markdown_it.token import Token as InlineToken
 from tinyhtml5.constants import Token
 
 from tfformer.text.formats.footnotes_and_formulas import with_scripts
-from tfformer.text.formats.html import (
-    RawToken,
-    is_of_a_line,
-    raw_tokens,
-    read_html,
-    read_pieces,
-)
+from tfformer.text.formats.html import RawToken, is_of_a_line, raw_tokens, read_html, read_pieces
 from tfformer.text.marked_sentence import EMPHASIS, Part, Piece, Reading, Role, sentences
 
 END = r"[ \t]*(?:\r\n|\r|\n)"
