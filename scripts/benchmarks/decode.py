@@ -11,7 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from operator import truediv
 from pathlib import Path
 
 from benchmarks._engine_process import SCRIPTS, EngineProcess, say, say_peak_memory
@@ -76,13 +77,30 @@ def measure(options: argparse.Namespace) -> dict:
         "preset": options.preset,
         "tokens": TOKENS,
         "engines": about,
+    } | summary(speeds, [(ours, peer) for ours in EXPORTS for peer in (*CTRANSLATE2, KERAS_HUB)])
+
+
+def summary(speeds: dict[str, Rounds], pairs: Sequence[tuple[str, str]]) -> dict:
+    """Return the speeds by setting, their spread, and the ratios of the pairs of engines."""
+    return {
         "tokens_per_second": speeds,
         "spread": {
             setting: {name: spread(measured) for name, measured in rounds.items()}
             for setting, rounds in speeds.items()
         },
-        "ratios": {setting: _ratios(rounds) for setting, rounds in speeds.items()},
+        "ratios": {
+            setting: {
+                f"{ours} / {peer}": _median_ratio(rounds[ours], rounds[peer])
+                for ours, peer in pairs
+                if {ours, peer} <= rounds.keys()
+            }
+            for setting, rounds in speeds.items()
+        },
     }
+
+
+def _median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    return round(statistics.median(map(truediv, ours, theirs)), 2)
 
 
 def _command(task: str, folder: str, options: argparse.Namespace) -> list[str]:
@@ -113,17 +131,6 @@ def _rounds(engines: dict[str, EngineProcess], batch: int, beam_size: int, round
         text = spread_text(measured, "tokens/s")
         print(f"batch {batch:3} beam {beam_size} {name:28} {text}", flush=True)
     return speeds
-
-
-def _ratios(rounds: Rounds) -> dict[str, float]:
-    """Return the median over the rounds of each of our engines' ratio to each peer."""
-    ratios = {}
-    for ours in EXPORTS:
-        for theirs in (*CTRANSLATE2, KERAS_HUB):
-            if ours in rounds and theirs in rounds:
-                both = zip(rounds[ours], rounds[theirs], strict=True)
-                ratios[f"{ours} / {theirs}"] = round(statistics.median(a / b for a, b in both), 2)
-    return ratios
 
 
 def run_engine(name: str, folder: Path, preset: str, vocab_size: int) -> None:

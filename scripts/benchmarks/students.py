@@ -8,7 +8,6 @@ turn, text in and text out, while the others sleep.
 """
 
 import argparse
-import statistics
 import sys
 import tempfile
 import time
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks._engine_process import EngineProcess
-from benchmarks._machine import spread, spread_text
+from benchmarks._machine import spread_text
 from benchmarks._random_models import (
     END_ID,
     SOURCE_LENGTH,
@@ -26,7 +25,7 @@ from benchmarks._random_models import (
     random_sentences,
     random_translator,
 )
-from benchmarks.decode import PAUSE, Rounds
+from benchmarks.decode import PAUSE, Rounds, summary
 
 if TYPE_CHECKING:
     from tfformer.inference.shortlist import Shortlist
@@ -98,13 +97,7 @@ def measure(options: argparse.Namespace) -> dict:
         "tokens": 2 * SOURCE_LENGTH,
         "megabytes": megabytes,
         "engines": about,
-        "tokens_per_second": speeds,
-        "spread": {
-            setting: {engine: spread(measured) for engine, measured in rounds.items()}
-            for setting, rounds in speeds.items()
-        },
-        "ratios": {setting: _ratios(rounds) for setting, rounds in speeds.items()},
-    }
+    } | summary(speeds, [(name, peer) for peer in PEERS for name in artifacts if name != peer])
 
 
 def _write(folder: Path, options: argparse.Namespace) -> dict[str, Artifact]:
@@ -208,14 +201,3 @@ def _rounds(engines: dict[str, EngineProcess], setting: str, batch: int, rounds:
     for name, measured in speeds.items():
         print(f"{setting:20} {name:29} {spread_text(measured, 'tokens/s')}", flush=True)
     return speeds
-
-
-def _ratios(rounds: Rounds) -> dict[str, float]:
-    """Return the median over the rounds of each engine's ratio to each peer."""
-    ratios = {}
-    for peer in PEERS:
-        for name in rounds:
-            if peer in rounds and name != peer:
-                both = zip(rounds[name], rounds[peer], strict=True)
-                ratios[f"{name} / {peer}"] = round(statistics.median(a / b for a, b in both), 2)
-    return ratios
