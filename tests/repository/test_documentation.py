@@ -44,6 +44,7 @@ NOT_RUN = {
     "tfformer translate models/mine --input 'news-*.en.gz'": "tests/corpora runs it",
     "tfformer distill runs/opus": "tests/corpora/test_distillation.py runs it",
     "tfformer shortlist runs/student": "tests/export/test_shortlist_export.py runs it",
+    "tfformer export runs/student": "tests/checkpoints/test_firefox_int8.py exports a student",
     "tfformer export runs/mine --format web": "tests/export/test_web_page.py runs it",
     "tfformer train recipe.yaml --run-dir runs/pretrained": "test_examples.py runs both trainings",
     "tfformer train both-ways.yaml": "tests/inference/test_tags.py trains such a model",
