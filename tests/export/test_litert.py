@@ -18,6 +18,8 @@ from support.litert_samples import SENTENCES, run_signature
 
 from tfformer.data.sources import read_pairs
 from tfformer.engines import open_engine
+from tfformer.engines.artifact import open_export
+from tfformer.engines.litert import IdSearch
 from tfformer.export.pipeline import export_model
 
 pytestmark = [
@@ -90,6 +92,20 @@ def test_a_sentence_translates_alone_as_in_a_batch(dynamic_litert, translator):
     with open_engine(dynamic_litert, threads=1) as engine:
         alone = [engine.translate([sentence], 1)[0] for sentence in SENTENCES[:40]]
     assert alone == translator.translate(SENTENCES, 1)[:40]
+
+
+def test_every_new_interpreter_translates_long_sentences_right(dynamic_litert, translator):
+    """With a cache that grew from 16 to 64 positions, 6 % of the interpreters went wrong."""
+    manifest, tokenizers = open_export(dynamic_litert)
+    translations = translator.translate(SENTENCES, 1)
+    lengths = list(map(len, tokenizers.target.encode(translations)))
+    number = int(np.argmax(lengths))
+    assert lengths[number] > 32
+    rows = tokenizers.source.encode(SENTENCES[number : number + 1])
+    for _ in range(100):
+        search = IdSearch(dynamic_litert / "model.tflite", manifest)
+        ids = search.run(rows, "translate").ids[:, 0]
+        assert tokenizers.target.decode(ids.tolist()) == translations[number : number + 1]
 
 
 def test_the_sample_translates_as_the_run_does(dynamic_litert, static_litert, translator):

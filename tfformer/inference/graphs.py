@@ -87,6 +87,7 @@ def translate_ids(
     first_token: int | None = None,
     shortlist: Shortlist | None = None,
     prefix: tf.Tensor | None = None,
+    grows: bool = True,
 ) -> Hypotheses:
     """Find the best translations of each source, by greedy or beam search.
 
@@ -104,6 +105,8 @@ def translate_ids(
         prefix: (B, P) int32, the ids that each translation begins with, 0 after the last; the first
             is `first_token`, if there is one. They have probability 1, so that scores are
             log-probabilities of what follows.
+        grows: Whether the cache begins small and grows, because few translations approach their
+            limit; otherwise it has room for the longest from the beginning.
 
     Returns:
         N hypotheses for each of the B sources, best first.
@@ -111,7 +114,9 @@ def translate_ids(
     beam_size, dialect = decoding.beam_size, model.dialect
     prefix = _beginning(source, first_token, prefix)
     candidates = shortlist.candidates(source, prefix, spare=2 * beam_size) if shortlist else None
-    start = start_decoding(model, source, max_length, beam_size, to_logits, prefix, candidates)
+    start = start_decoding(
+        model, source, max_length, beam_size, to_logits, prefix, candidates, grows
+    )
     step_fn, state, max_lengths, capacity, rounds = start
     limits: dict[str, Any] = {
         "capacity": capacity,
@@ -183,6 +188,7 @@ def continue_translations(
     to_logits: ToLogits | None = None,
     first_token: int | None = None,
     shortlist: Shortlist | None = None,
+    grows: bool = True,
 ) -> Hypotheses:
     """Find the most likely tokens after a prefix of each translation, and continue each greedily.
 
@@ -196,7 +202,7 @@ def continue_translations(
     prefix = _beginning(source, first_token, prefix)
     spare = count + END_ID
     candidates = shortlist.candidates(source, prefix, spare) if shortlist else None
-    start = start_decoding(model, source, max_length, 1, to_logits, prefix, candidates)
+    start = start_decoding(model, source, max_length, 1, to_logits, prefix, candidates, grows)
     step_fn, state, max_lengths, capacity, rounds = start
     lengths = tf.math.count_nonzero(prefix, axis=1, dtype=tf.int32)  # (B,)
     rows = tf.range(tf.size(lengths) * count) // count  # (B * K,)
@@ -266,13 +272,13 @@ def start_decoding(
     to_logits: ToLogits | None = None,
     prefix: tf.Tensor | None = None,
     candidates: tuple[tf.Tensor, tf.Tensor] | None = None,
+    grows: bool = True,
 ) -> Decoding:
     """Encode the sources and prepare the step function and state that every search needs.
 
     If S is static, so is the capacity, which also fits a prefix of P tokens, and every shape in the
-    graph is fixed. Otherwise the cache starts small and grows, because few translations approach
-    their limit. With `candidates`, the search uses their indices as ids. At least one token follows
-    a prefix, if `max_length` permits it. The other arguments are those of `translate_ids`.
+    graph is fixed. With `candidates`, the search uses their indices as ids. At least one token
+    follows a prefix, if `max_length` permits it. The other arguments are those of `translate_ids`.
     """
     lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.int32)  # (B,)
     max_lengths = length_limits(lengths, max_length, model.dialect)  # (B,)
@@ -292,10 +298,10 @@ def start_decoding(
         rounds = None
     else:
         capacity = tf.maximum(tf.reduce_max(max_lengths), 1)  # a cache is never empty
-        first_capacity = tf.minimum(capacity, FIRST_CAPACITY)
+        first_capacity = tf.minimum(capacity, FIRST_CAPACITY) if grows else capacity
         rounds = Rounds(
             capacity=lambda state: capacity_of(state.cache) // beam_size,
-            enlarged=DecoderState.enlarged,
+            enlarged=DecoderState.enlarged if grows else lambda state, times: state,
             kept=DecoderState.kept,
         )
     memory = model.encode_and_project(source)

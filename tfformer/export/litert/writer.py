@@ -162,7 +162,13 @@ def _over_ids(
         ids: tf.Tensor, lengths: tf.Tensor, prefix: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
         source = source_ids(ids, lengths, min(width or max_length, max_length))
-        given: dict[str, Any] = {"first_token": first_token, "shortlist": translator.shortlist}
+        given: dict[str, Any] = {
+            "first_token": first_token,
+            "shortlist": translator.shortlist,
+            # LiteRT's XNNPACK delegate (2.3.0) may compute with the old shape of a tensor that
+            # grows inside a loop, if its new buffer has the address of an old one.
+            "grows": False,
+        }
         if prefix is None:
             decoding = translator.decoding.replace(beam_size=beam_size)
             result = translate_ids(translator.model, source, max_length, decoding, **given)
