@@ -120,7 +120,7 @@ def test_the_phrasebooks_words_are_aligned(quickstart):
     run, _ = quickstart
     command = [sys.executable, "scripts/alignment_error_rate.py", run]
     aligned = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
-    assert json.loads(aligned.stdout.splitlines()[-1])["alignment_error_rate"] < 0.25
+    assert json.loads(aligned.stdout.splitlines()[-1])["alignment_error_rate"] < 0.05
 
 
 @pytest.mark.nightly

@@ -435,11 +435,12 @@ def linked_positions(
         Rows like those of the target; all 0 for a row without links.
     """
     source, target = sides
-    words, first, end = zip(*map(_words, sides, tokenizers), strict=True)  # of each side
+    # Of each side; words are numbered through all rows.
+    words, first, end = zip(*map(_words, sides, tokenizers), strict=True)
     row_of_token = np.repeat(np.arange(len(target)), target.lengths)
     row_of_link = np.repeat(np.arange(len(target)), [text.count("-") for text in texts])
     numbers = np.array(" ".join(texts).replace("-", " ").split(), np.int64).reshape(-1, 2)
-    links = numbers + np.stack(first, axis=1)[row_of_link]  # numbers of all rows' words
+    links = numbers + np.stack(first, axis=1)[row_of_link]
     links = links[(links < np.stack(end, axis=1)[row_of_link]).all(axis=1)]
     row_of_word = row_of_token[words[1]]
     is_alone = np.bincount(links[:, 1], minlength=len(words[1])) == 0
@@ -447,6 +448,7 @@ def linked_positions(
     to_end = np.stack([end[0][row_of_word[is_alone]], np.flatnonzero(is_alone)], axis=1)
     links = np.concatenate([links, to_end])
     links = links[np.argsort(links[:, 1], kind="stable")]
+    # Draw a link of each token's word, and a piece of the source word.
     counts = np.bincount(links[:, 1], minlength=len(words[1]))
     word = np.searchsorted(words[1], np.arange(len(target.ids)), side="right") - 1  # of each token
     is_linked = counts[word] > 0
