@@ -69,6 +69,11 @@ def test_a_tag_stands_before_the_source(tmp_path):
         "correct it, or add it there"
     ):
         list(read_pairs("a.tsv", tmp_path, tags=["<du>"]))
+    (tmp_path / "a.tsv").write_text("a\tb\t<du>\tc\n")
+    with refusal(
+        ".*a.tsv, line 1: 4 columns, but a line must have 2 or 3, source, target and tag; .*"
+    ):
+        list(read_pairs("a.tsv", tmp_path, tags=["<du>"]))
 
 
 def test_a_text_must_not_contain_a_tag(tmp_path):
@@ -100,6 +105,12 @@ def test_the_formality_of_the_phrasebook_is_a_tag():
     assert not any(re.search(r".\b(Sie|Ihnen|Ihr\w*)\b", target) for _, target in familiar)
     with refusal("phrasebook:valid-formality has the tag <Sie>; add it to data.tags"):
         list(read_pairs("phrasebook:valid-formality"))
+    corpus = {"text": "phrasebook:valid-formality", "tag": "<du>"}
+    with refusal(
+        "phrasebook:valid-formality has tags in its rows, and the corpus has the tag <du>; "
+        "leave out the tag of the corpus"
+    ):
+        list(read_pairs([corpus], tags=["<du>", "<Sie>"]))
     with refusal("unknown split 'dev'; .*"):
         read_pairs("phrasebook:dev-formality")
     with refusal("phrasebook:test-formality translates from English to German only; set .*"):

@@ -10,7 +10,7 @@ from support.number_corpus import NUMBERS, write_number_corpus
 from tfformer.cli.main import main
 from tfformer.config import Config
 from tfformer.data.augmentation import augmented
-from tfformer.data.tokenizers import Tokenizer
+from tfformer.data.tokenizers import Tokenizer, Tokenizers
 from tfformer.engines import open_engine
 from tfformer.export.pipeline import export_model
 from tfformer.inference.alignment import alignments
@@ -107,6 +107,17 @@ def test_languages_choose_the_tag(two_ways, tmp_path, capsys):
     assert "run does not translate fr to en; choose one of en to de, de to en" in (
         capsys.readouterr().err
     )
+
+
+def test_languages_of_a_run_whose_tags_name_none(tmp_path):
+    """Its own languages change nothing; others are refused."""
+    tokenizer = Tokenizer.train([f"{ENGLISH} {GERMAN}"] * 20, 22, symbols=["<du>", "<Sie>"])
+    data = {"tags": ["<du>", "<Sie>"], "languages": ["en", "de"]}
+    config = Config.from_dict({"data": data})
+    run = Run.create(tmp_path, config, Tokenizers(tokenizer, tokenizer))
+    assert run.with_languages("en", "de") is run
+    with pytest.raises(ValueError, match="no tag '<fr>' for this language, only <du>, <Sie>; lea"):
+        run.with_languages("en", "fr")
 
 
 def test_an_export_may_have_one_direction(two_ways, tmp_path):

@@ -249,6 +249,11 @@ BAD = {
     "no language": ({"q": "a", "target": "xx"}, "translation to xx is not supported"),
     "a language": (GOOD | {"target": "xx"}, "en to xx is not supported"),
     "alternatives": (GOOD | {"alternatives": -1}, "alternatives must be greater than"),
+    "digits": (
+        GOOD | {"alternatives": "9" * 5000},
+        "alternatives is incorrect (Unable to parse input string as an integer, exceeded",
+    ),
+    "a term": (GOOD | {"glossary": {"a": " "}}, "glossary, line 1: a term and its translation"),
     "no JSON": (b"{", "the body is not JSON"),
     "too much": (b" " * (2 * 2**20 + 1), "more than 2097152 bytes"),
 }
@@ -265,7 +270,7 @@ def test_bad_requests_get_libretranslates_errors(server, name):
 def test_errors_of_deepls_api_have_its_form(server):
     for content, message in (
         ({"target_lang": "DE"}, "the field text is missing"),
-        ({"target_lang": "DE", "text": ["a"] * 51}, "should have at most 50 items"),
+        ({"target_lang": "DE", "text": ["a"] * 51}, "field text must have at most 50 items"),
         ({"text": ["a"]}, "the field target_lang is missing"),
         (b"{", "the body is not JSON"),
     ):

@@ -579,6 +579,20 @@ def test_deepls_formality_needs_tags():
     assert set(asked) == {"A dog."}
 
 
+def test_deepls_formality_does_not_replace_the_tag_of_a_direction():
+    """A sentence has one tag; without that of its direction, the model must guess the language."""
+    asked = []
+    model = several_ways(asked, tags=("<de>", "<Sie>", "<du>"), directions=[["en", "de"]])
+    body = {"text": ["A dog."], "target_lang": "DE", "formality": "more"}
+    refused, preferred = posted(
+        [model],
+        ("/v2/translate", body),
+        ("/v2/translate", body | {"formality": "prefer_less"}),
+    )
+    assert "formality=more is not supported: mine has no tag for it beside <de>; " in str(refused)
+    assert (preferred[0], asked) == (200, ["<de> A dog."])
+
+
 def test_a_region_is_found_by_its_language():
     models = [backwards("en-de", []), backwards("de-en", []), backwards("fr-en", [])]
     directions = Directions(models)

@@ -133,6 +133,11 @@ def _tagged(rows: Iterator[Row], corpus: Corpus, tags: Sequence[str]) -> Iterato
                     f"{corpus.text}, row {number}: the text contains {unwanted}, which is one of "
                     "data.tags; remove it from the text, or choose another tag"
                 )
+        if tag and corpus.tag:
+            raise ValueError(
+                f"{corpus.text} has tags in its rows, and the corpus has the tag {corpus.tag}; "
+                "leave out the tag of the corpus"
+            )
         tag = tag or corpus.tag
         if tag and tag not in tags:
             raise ValueError(f"{corpus.text} has the tag {tag}; add it to data.tags")
@@ -345,9 +350,10 @@ def _tsv_rows(path: Path, tags: Sequence[str]) -> Iterator[Row]:
                     f"in data.tags ({', '.join(tags)}); correct it, or add it there"
                 )
         elif len(columns) != 2:
+            rule = "2 or 3, source, target and tag" if tags else "2, source and target"
             raise ValueError(
-                f"{path}, line {number}: {len(columns)} columns, but a line must have 2, source "
-                "and target; put exactly one tab between them"
+                f"{path}, line {number}: {len(columns)} columns, but a line must have {rule}; put "
+                "exactly one tab between them"
             )
         yield columns
 

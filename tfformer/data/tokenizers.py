@@ -393,7 +393,13 @@ class Tokenizers:
         If the model has tags, the source tokenizer puts the tag of the target before each sentence.
         """
         if self.source.tags and target is not None:
-            return Tokenizers(self.source.with_tag(f"<{target}>"), self.target)
+            tag = f"<{target}>"
+            if tag not in self.source.tags:
+                raise ValueError(
+                    f"the run has no tag {tag[:40]!r} for this language, only "
+                    f"{', '.join(self.source.tags)}; leave out --languages"
+                )
+            return Tokenizers(self.source.with_tag(tag), self.target)
         tokenizers = [self.source, self.target]
         for side, language in enumerate((source, target)):
             if language is not None:

@@ -253,11 +253,12 @@ class Run:
 
         None keeps a language; an unknown language raises ValueError.
         """
-        if source is None and target is None:
+        data = self.config.data
+        is_own = [source, target] == data.languages and f"<{target}>" not in data.tags
+        if is_own or (source is None and target is None):
             return self
         before = self.pair
         run = dataclasses.replace(self, pair=(source or before[0], target or before[1]))
-        data = self.config.data
         languages = run.tokenizers.languages or data.languages
         if known := data.directions:
             if run.pair not in known:

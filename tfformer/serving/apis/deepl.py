@@ -131,9 +131,10 @@ async def _translated(state: ServerState, fields: DeeplRequest, text: str) -> De
         if tag := _formality_tag(direction, formality):
             direction = direction._replace(tag=tag)
         elif formality == fields.formality:
+            beside = f" beside {direction.tag}" if direction.tag else ""
             raise RequestError(
                 f"formality={formality} is not supported: {direction.model.name} has no tag for "
-                f"it; send prefer_{formality}, or leave it out"
+                f"it{beside}; send prefer_{formality}, or leave it out"
             )
     signature = SIGNATURES[fields.model_type]
     glossary = stored_glossary(state, fields.glossary_id, direction)
@@ -150,8 +151,11 @@ async def _translated(state: ServerState, fields: DeeplRequest, text: str) -> De
 
 
 def _formality_tag(direction: Direction, formality: str) -> str:
-    """Return the model's tag for "more" or "less" formality; "" if it has none."""
-    tags = direction.model.newest.tags
+    """Return the model's tag for "more" or "less" formality.
+
+    It is "" if the model has none, or if the direction has a tag: a sentence has one tag.
+    """
+    tags = () if direction.tag else direction.model.newest.tags
     return next((tag for tag in FORMALITY[formality] if tag in tags), "")
 
 

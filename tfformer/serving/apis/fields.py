@@ -81,8 +81,9 @@ def _reason(error: ValidationError) -> str:
     field = first["loc"][0]
     if first["type"] == "missing":
         return f"the field {field} is missing"
-    rule = first["msg"].removeprefix("Input should be ")
-    return f"the field {field} must be {rule}; it is {reprlib.repr(first['input'])}"
+    _, _, rule = first["msg"].partition(" should ")  # Input should ..., String should ...
+    reason = f"must {rule}" if rule else f"is incorrect ({first['msg']})"
+    return f"the field {field} {reason}; it is {reprlib.repr(first['input'])}"
 
 
 def described(model: type[BaseModel]) -> dict[str, Any]:

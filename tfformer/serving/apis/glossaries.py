@@ -159,8 +159,10 @@ async def language_pairs(state: Served) -> GlossaryLanguagePairs:
     return GlossaryLanguagePairs(supported_languages=pairs)
 
 
-async def glossary_of(entries: str | Mapping[str, str], entries_format: str = "tsv") -> Glossary:
-    """Return the glossary of a request; refuse an incorrect row."""
+async def glossary_of(
+    entries: str | Mapping[str, str], entries_format: str = "tsv", field: str = "entries"
+) -> Glossary:
+    """Return the glossary in a field of a request; refuse an incorrect row."""
 
     def read() -> Glossary:
         rows: Iterable[Sequence[str]]
@@ -171,7 +173,7 @@ async def glossary_of(entries: str | Mapping[str, str], entries_format: str = "t
         else:
             rows = (line.split("\t") for line in entries.splitlines())
         columns = ([" ".join(column.split()) for column in row] for row in rows)
-        return Glossary((Term(*[*row, "", ""][:2]) for row in columns), "entries")
+        return Glossary((Term(*[*row, "", ""][:2]) for row in columns), field)
 
     try:
         return await asyncio.to_thread(read)

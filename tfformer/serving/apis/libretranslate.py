@@ -99,7 +99,7 @@ async def translate(
     fields: Annotated[Translate, fields_of(Translate)], state: Served
 ) -> dict[str, Any]:
     """Return the translation; if `q` is a list, each value is a list."""
-    glossary = await glossary_of(fields.glossary) if fields.glossary else None
+    glossary = await glossary_of(fields.glossary, field="glossary") if fields.glossary else None
     if isinstance(fields.q, str):
         return await _translated(state, fields, fields.q, glossary)
     if len(fields.q) > MAX_TEXTS:
