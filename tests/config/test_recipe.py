@@ -177,7 +177,7 @@ MISTAKES = [  # section, its values, the message
     ("data", {"augment": {"capitals": 0.1}}, "data.augment.capitals is not known; the known keys"),
     ("data", {"augment": {"placeholders": 0.5}}, "data.augment.placeholders=0.5 needs symbols"),
     ("data", {"languages": ["en", "de", "fr"]}, "must name source and target, for example [en,"),
-    ("data", {"train": 5}, "data.train has the corpus 5; use a file, a list of its two files, or"),
+    ("data", {"train": 5}, "data.train has the corpus 5; use a file, a list of its files, or"),
     ("data", {"train": [["a.en", "a.de"], 5]}, "data.train has the corpus 5; use a file, a list"),
     ("data", {"train": [{"text": "a.tsv", "size": 5}]}, "data.train has the corpus {'size': 5, 't"),
     ("data", {"train": [{"text": "a.tsv", "weight": 0}]}, "has the weight 0; use a number above"),

@@ -146,13 +146,10 @@ def test_each_piece_gets_every_word_that_is_linked_to_its_word_equally_often(mon
                 assert share == pytest.approx(1 / len(words), abs=0.12)
 
 
-@pytest.mark.parametrize("links", ["0-1 1-0", "0-1 1-0 2-0"])
-def test_a_tag_and_words_that_the_tokenizer_removes_have_no_number(links):
+def test_a_tag_has_no_number():
     letters = Tokenizer.train(["a b"] * 20, 8, symbols=["<de>"]).with_tag("<de>")
-    removed = " \x01" * (links.count("-") == 3)
-    text = encoding.encode_corpora(
-        [[(f"a b{removed}", "b a", links)]], (letters, letters), 20, with_links=True
-    )
+    rows = [("a b", "b a", "0-1 1-0")]
+    text = encoding.encode_corpora([rows], (letters, letters), 20, with_links=True)
     pieces = [letters.pieces(side[0].tolist()) for side in text.sides]
     assert pieces[0] == ["▁", "<de>", "▁", "a", "▁", "b", "</s>"]
     assert pieces[1] == ["▁", "<de>", "▁", "b", "▁", "a", "</s>"]
@@ -160,3 +157,12 @@ def test_a_tag_and_words_that_the_tokenizer_removes_have_no_number(links):
     assert (set(tag), set(end)) == ({7}, {7})
     assert set(b) <= {5, 6}
     assert set(a) <= {3, 4}
+
+
+@pytest.mark.parametrize("source", ["\x01 a b", "a \u200b b", "a\u200bb"])
+def test_links_of_words_that_the_tokenizer_removes_or_divides_are_ignored(source):
+    letters = Tokenizer.train(["a b"] * 20, 7)
+    rows = [(source, "b", "1-0"), ("a", "b", "0-0"), ("", "b", "")]
+    text = encoding.encode_corpora([rows], (letters, letters), 20, with_links=True)
+    assert not text.links[0].any()
+    assert text.links[1].all()

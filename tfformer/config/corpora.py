@@ -54,7 +54,7 @@ def _corpus(item: Any, setting: str) -> Corpus:
     files = text if isinstance(text, list) else [text]
     if not values.keys() <= KEYS or not all(isinstance(file, str | Path) for file in files):
         raise ValueError(
-            f"{setting} has the corpus {reprlib.repr(item)}; use a file, a list of its two files, "
+            f"{setting} has the corpus {reprlib.repr(item)}; use a file, a list of its files, "
             "or {text: ..., weight: ..., tag: ..., languages: ...}"
         )
     if weight is not None and (type(weight) not in (int, float) or not 0 < weight <= 10**9):

@@ -384,8 +384,8 @@ def _encode_chunk(
     ended = tuple(_ended(rows, is_kept) for rows in sides)
     links = None
     if len(columns) > len(tokenizers):
-        texts = list(itertools.compress(columns[-1], is_kept))
-        links = linked_positions(texts, ended, tokenizers, np.min_scalar_type(max_length))
+        linked = list(itertools.compress(chunk, is_kept))
+        links = linked_positions(linked, ended, tokenizers, np.min_scalar_type(max_length))
     return EncodedText(
         sides=ended,
         max_length=max_length,
@@ -417,17 +417,18 @@ def _ended(rows: IdRows, is_kept: np.ndarray) -> IdRows:
 
 
 def linked_positions(
-    texts: Sequence[str], sides: Sides, tokenizers: Sequence[Tokenizer], dtype: npt.DTypeLike
+    rows: Sequence[Row], sides: Sides, tokenizers: Sequence[Tokenizer], dtype: npt.DTypeLike
 ) -> IdRows:
     """Return the position, from 1 on, of the source token that each target token translates.
 
     Each piece of a word with several links gets one of them at random, so that training divides its
     attention evenly, as in Garg et al. 2019. A word without links is linked to the end token, and
-    so is the end token. Links of words that the tokenizer has removed are ignored.
+    so is the end token. If the tokenizer removes or divides words, such as at a zero-width space,
+    the numbers of a row's words are not known, and its links are ignored.
 
     Args:
-        texts: The links between the words of each row, see `read_linked_pairs`.
-        sides: Source and target, each row with its end token.
+        rows: Source, target and the links between their words, see `read_linked_pairs`.
+        sides: The ids of source and target, each row with its end token.
         tokenizers: Of source and target.
         dtype: The type of the positions.
 
@@ -437,11 +438,15 @@ def linked_positions(
     source, target = sides
     # Of each side; words are numbered through all rows.
     words, first, end = zip(*map(_words, sides, tokenizers), strict=True)
+    sizes = np.stack(end, axis=1) - np.stack(first, axis=1)  # words of each row
+    texts = [
+        links if [len(text.split()) for text in pair] == size else ""
+        for (*pair, links), size in zip(rows, sizes.tolist(), strict=True)
+    ]
     row_of_token = np.repeat(np.arange(len(target)), target.lengths)
     row_of_link = np.repeat(np.arange(len(target)), [text.count("-") for text in texts])
     numbers = np.array(" ".join(texts).replace("-", " ").split(), np.int64).reshape(-1, 2)
     links = numbers + np.stack(first, axis=1)[row_of_link]
-    links = links[(links < np.stack(end, axis=1)[row_of_link]).all(axis=1)]
     row_of_word = row_of_token[words[1]]
     is_alone = np.bincount(links[:, 1], minlength=len(words[1])) == 0
     is_alone &= np.isin(row_of_word, row_of_link)

@@ -37,7 +37,7 @@ from tfformer.storage.whole_files import (
 )
 
 # Increase this when a change here, in augmentation, encoding or sources gives other rows or ids.
-FORMAT = 3
+FORMAT = 4
 MANIFEST = "manifest.json"
 ARRAYS = {1: ("text",), 2: ("source", "target"), 3: ("source", "target", "links")}  # their names
 
