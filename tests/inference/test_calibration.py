@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import shutil
+import unittest.mock
 
 import confidence
 import numpy as np
@@ -10,7 +11,12 @@ import pytest
 import tensorflow as tf
 
 from tfformer.cli.export import _parity_lines
+from tfformer.config import Config
+from tfformer.config.recipe import DataConfig
+from tfformer.data.tokenizers import Tokenizer
 from tfformer.export import pipeline
+from tfformer.export.format import validation_pairs
+from tfformer.export.saved_model import SavedModel
 from tfformer.inference.calibration import (
     BINS,
     HIGHEST,
@@ -21,7 +27,7 @@ from tfformer.inference.calibration import (
     readings,
 )
 from tfformer.inference.translator import Translator
-from tfformer.run_directory import Calibration, Run
+from tfformer.run_directory import Calibration, Run, Tokenizers
 from tfformer.runtime.progress_lines import Steps
 
 PAIRS = [("The dog sleeps.", "Der Hund schläft."), ("A cat.", "Eine Katze."), (" ", "Ein Hund.")]
@@ -102,9 +108,33 @@ def test_the_tokens_are_those_of_the_references(translator):
     np.testing.assert_allclose(
         together[order], expected[np.lexsort(expected.T)], rtol=1e-3, atol=1e-3
     )
+    named = Tokenizer(translator.tokenizers.target.model)
+    named.prefix_id = 7  # the token of a language, which is given
+    both = dataclasses.replace(translator.tokenizers, target=named)
+    given = measuring(translator.model, both, PAIRS, translator.max_length)
+    assert len(given(1.0)) == len(together)
     assert measuring(*parts, PAIRS[2:], translator.max_length) is None
     assert measuring(*parts, PAIRS, max_length=2) is None
     assert measuring(*parts, [], translator.max_length) is None
+
+
+def test_validation_pairs_are_of_all_corpora_or_of_the_chosen_tag(tmp_path):
+    for name, count in (("one", 4), ("two", 2)):
+        rows = [f"{name} {number}\t{number}\n" for number in range(count)]
+        (tmp_path / f"{name}.tsv").write_text("".join(rows))
+    corpora = [{"text": "one.tsv", "tag": "<de>"}, {"text": "two.tsv", "tag": "<en>"}]
+    data = DataConfig(valid=corpora, folder=str(tmp_path), tags=["<de>", "<en>"])
+
+    def read(tag, count):
+        source = unittest.mock.Mock(tag=tag)
+        run = unittest.mock.Mock(config=Config(data=data), tokenizers=Tokenizers(source, source))
+        return [source for source, _ in validation_pairs(run, count)]
+
+    begin = ["<de> one 0", "<en> two 0", "<de> one 1", "<en> two 1", "<de> one 2"]
+    assert [read(None, count) for count in (3, 5)] == [begin[:3], begin]
+    assert read("<en>", 5) == ["two 0", "two 1"]
+    with pytest.raises(ValueError, match=r"no row of data\.valid has the tag <fr>; add text"):
+        read("<fr>", 5)
 
 
 def test_confidences_of_a_run_are_scaled_by_its_temperature(translator, tmp_path):
@@ -126,13 +156,20 @@ def test_confidences_of_a_run_are_scaled_by_its_temperature(translator, tmp_path
     assert Translator.load(tmp_path / "copy").calibration == translator.calibration
 
 
-def test_the_first_export_calibrates_the_run(tiny_run, translator, tmp_path):
-    """The fixture is calibrated, so its copy is not until its validation text is read again."""
+@pytest.fixture
+def uncalibrated(tiny_run, tmp_path):
     run = Run.open(shutil.copytree(tiny_run, tmp_path / "run"))
     result = json.loads(run.result.read_text())
-    known = result.pop("calibration")
+    del result["calibration"]
     run.finish(result)
     assert run.calibration is None
+    return run
+
+
+def test_the_first_export_calibrates_the_run(uncalibrated, translator):
+    """The fixture is calibrated, so its copy is not until its validation text is read again."""
+    run, known = uncalibrated, translator.calibration._asdict()
+    result = json.loads(run.result.read_text())
     absent = run.config.data.replace(valid=["absent.en", "absent.de"])
     without = dataclasses.replace(run, config=run.config.replace(data=absent))
     assert pipeline._calibration(without, translator, Steps()) is None
@@ -141,6 +178,19 @@ def test_the_first_export_calibrates_the_run(tiny_run, translator, tmp_path):
     assert Run.open(run.path).calibration == fitted
     assert json.loads(run.result.read_text()).keys() == {*result, "calibration"}
     assert pipeline._calibration(without, translator, Steps()) == fitted
+
+
+def test_the_options_of_the_first_export_do_not_change_the_calibration(
+    uncalibrated, translator, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(SavedModel, "write", unittest.mock.Mock(side_effect=InterruptedError))
+    plain = translator.with_search(translator.decoding)
+    with pytest.raises(InterruptedError):
+        pipeline.write_version(
+            uncalibrated.path, tmp_path, SavedModel(max_length=8), lambda run: plain, Steps()
+        )
+    known = translator.calibration._asdict()
+    assert Run.open(uncalibrated.path).calibration._asdict() == pytest.approx(known, rel=1e-2)
 
 
 def test_export_prints_the_calibration_error():

@@ -89,13 +89,37 @@ def with_search(
 
 
 def validation_pairs(run: Run, count: int) -> list[SentencePair]:
-    """Return the first pairs of the run's validation text; OSError if it cannot be read."""
+    """Return up to `count` pairs of the run's validation text, equally many from each corpus.
+
+    If the run's languages choose a tag, only pairs with this tag are returned, without the tag,
+    which the tokenizer adds.
+
+    Raises:
+        OSError: The text cannot be read.
+        ValueError: The text is damaged, or no pair has the tag.
+    """
+    from tfformer.config import corpora_of
     from tfformer.data.sources import read_pairs
 
     data = run.config.data
     languages = (data.languages[0], data.languages[1]) if data.languages else None
-    pairs = read_pairs(data.valid, data.folder, languages, "validation", data.tags)
-    return list(itertools.islice(pairs, count))
+    readers = [
+        read_pairs([corpus], data.folder, languages, "validation", data.tags)
+        for corpus in corpora_of(data.valid, "data.valid")
+    ]
+    tag = run.tokenizers.source.tag
+    begin = f"{tag} " if tag else ""
+    rows = filter(None, itertools.chain.from_iterable(itertools.zip_longest(*readers)))
+    pairs = (
+        (source.removeprefix(begin), target) for source, target in rows if source.startswith(begin)
+    )
+    chosen = list(itertools.islice(pairs, count))
+    if not chosen:
+        raise ValueError(
+            f"no row of data.valid has the tag {tag}; add text with the tag, or leave out "
+            "--languages"
+        )
+    return chosen
 
 
 def check_installed(module: str, library: str, extra: str) -> None:

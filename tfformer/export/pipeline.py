@@ -90,7 +90,7 @@ def write_version(
         model = load(opened)
     aligns = chosen.aligns and isinstance(model, Translator) and model.model.can_align
     if aligns:
-        model.calibration = _calibration(opened, model, step)
+        model.calibration = _calibration(Run.open(run), model, step)
     with temporary_folder(Path(folder)) as version:
         artifact = version / chosen.subfolder
         artifact.mkdir(exist_ok=True)
@@ -120,7 +120,8 @@ def _loaded(run: Run) -> TextModel:
 def _calibration(run: Run, model: TextModel, step: Steps) -> Calibration | None:
     """Return the run's calibration, which its first export fits and stores in the run.
 
-    It is None if no validation text of the run can be read.
+    `run` has the run's own length and languages, not the artifact's. The calibration is None if no
+    validation text of the run can be read.
     """
     if run.calibration or not run.config.data.valid:
         return run.calibration
@@ -128,10 +129,9 @@ def _calibration(run: Run, model: TextModel, step: Steps) -> Calibration | None:
         pairs = validation_pairs(run, CALIBRATED)
     except (OSError, ValueError):
         return None
-    tokenizers = dataclasses.replace(run, pair=(None, None)).tokenizers  # the text has the tags
     with step(f"calibrating the confidence on {len(pairs):,} validation sentences"):
         assert isinstance(model.model, Transformer)
-        measure = measuring(model.model, tokenizers, pairs, run.config.data.max_length)
+        measure = measuring(model.model, run.tokenizers, pairs, run.config.data.max_length)
         if measure is None:
             return None
         calibration = fit(measure)

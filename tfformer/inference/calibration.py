@@ -63,6 +63,7 @@ def measuring(
         source, target = (pad([rows[n][side] for n in numbers]) for side in (0, 1))
         previous = np.pad(target, ((0, 0), (1, 0)), constant_values=START_ID)[:, :-1]
         is_real = target != PAD_ID
+        is_real[:, : len(tokenizers.target.begin_ids)] = False  # given, such as a language token
         tokens.append((hidden_of(source, previous).numpy()[is_real], target[is_real]))
     return lambda sharpness: np.concatenate([read(*batch, sharpness) for batch in tokens])
 
