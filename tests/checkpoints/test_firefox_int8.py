@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.numpy_layers import randomized
 from support.numpy_marian import NumpyMarian
-from support.untrained_models import untrained_transformer
+from support.untrained_models import letters_tokenizer
 
 from tfformer.checkpoints.marian import files as marian_files
 from tfformer.cli.main import main
@@ -132,14 +132,61 @@ def test_inputs_are_multiplied_to_at_most_127(exported):
     assert found[table] == found["none" + END]
 
 
-def test_sizes_that_firefox_does_not_multiply_are_one_line(tokenizer, tmp_path, capsys):
-    model = untrained_transformer(decoder_kind="ssru", dialect="marian")
-    small = Tokenizer.train(["a b c d e f g h"] * 20, model.source_vocab_size)
-    run = Translator(model, small, max_length=12).save(tmp_path / "run")
-    words = ["export", str(run), "--format", "marian", "--quantize", "int8"]
-    assert main([*words, "--output", str(tmp_path / "out")]) == 2
+def small_run(folder, tokenizer, **changes):
+    shape = {"num_layers": 1, "d_model": 64, "num_heads": 2, "d_ff": 64, "tie_embeddings": "all"}
+    settings = shape | {"decoder_kind": "ssru", "dialect": "marian"} | changes
+    model = randomized(Transformer(*[tokenizer.vocab_size] * 2, **settings))
+    return Translator(model, tokenizer, max_length=12).save(folder / "run")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"decoder_kind": "attention"},
+            "model.decoder=attention, but Firefox's engine runs only s",
+        ),
+        ({"norm": "pre"}, "model.norm=pre, but Firefox's engine runs only post; export without --"),
+        (
+            {"tie_embeddings": "none"},
+            "model.tie_embeddings=none, but Firefox's engine runs only al",
+        ),
+        (
+            {"d_model": 32},
+            "model.d_model of 32, but int8 products in Firefox need a multiple of 64",
+        ),
+        ({"d_ff": 72}, "model.d_ff of 72, but int8 products in Firefox need a multiple of 64; ex"),
+        ({"dialect": "paper"}, "begins a translation with a learned vector"),
+    ],
+)
+def test_a_model_that_firefox_cannot_run_is_refused_before_measuring(
+    changes, message, tokenizer, tmp_path, capsys
+):
+    words = ["export", str(small_run(tmp_path, tokenizer, **changes)), "--format", "marian"]
+    assert main([*words, "--quantize", "int8", "--output", str(tmp_path / "out")]) == 2
     printed = capsys.readouterr().err
-    error = printed.splitlines()[-1]
-    assert "pass typical sentences with --samples" in printed
-    assert "has 16 inputs and 16 outputs, but int8 products in Firefox need multiples of" in error
+    assert message in printed.splitlines()[-1]
+    assert "--samples" not in printed  # the warning about random pieces
+    assert not any((tmp_path / "out").glob("*"))
+
+
+def test_a_vocabulary_that_firefox_does_not_multiply_is_refused(tmp_path):
+    run = small_run(tmp_path, letters_tokenizer())
+    with pytest.raises(ValueError, match=r"vocabulary of 13, but .* multiple of 8; export wi"):
+        export_model(run, tmp_path / "out", "marian", quantize="int8")
+
+
+def test_a_wrong_int8_matrix_is_not_published(tokenizer, tmp_path, monkeypatch):
+    write = marian_files._int8_bytes
+    monkeypatch.setattr(
+        marian_files,
+        "_int8_bytes",
+        lambda name, matrix: write(name, matrix.T if name.endswith("Wk") else matrix),
+    )
+    run = small_run(tmp_path, tokenizer)
+    with (
+        pytest.warns(UserWarning, match="pass typical sentences with --samples"),
+        pytest.raises(ValueError, match=r"Wk in model\.bin was not written correctly"),
+    ):
+        export_model(run, tmp_path / "out", "marian", quantize="int8")
     assert not any((tmp_path / "out").glob("*"))

@@ -28,9 +28,9 @@ def largest_inputs(
     recipe names none. Each sentence is computed alone, so that no padding is measured.
     """
     translator = Translator.for_recipe(model, run.tokenizers, run.config)
-    if samples is None and run.config.data.valid:
+    if not samples and run.config.data.valid:
         samples, _ = validation_text(run)
-    if samples is None:
+    if not samples:
         samples = random_samples(translator)
         warnings.warn(
             f"the recipe of {run.path} names no validation text, so random pieces determine how "

@@ -6,7 +6,7 @@ vocabulary and lex.bin.
 
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -27,32 +27,36 @@ from tfformer.special_ids import START_ID
 
 VERSION = "v1.12.0 of tfformer"
 POST, PRE = ("", "dan", ""), ("n", "da", "n")  # pre-, postprocess, at the top
-ENCODER_TABLE = "encoder_Wemb"
-INPUTS, OUTPUTS = 64, 8  # sizes of int8 matrices are multiples, see wasm_intgemm_interface.h
 CHAINS = {"post": POST, "pre": PRE, "marian": PRE}
+FIREFOX = {"decoder": ("ssru",), "norm": ("post",), "tie_embeddings": ("all", "output")}
+INPUTS, OUTPUTS = 64, 8  # sizes of int8 matrices are multiples, see wasm_intgemm_interface.h
+
+Measure = Callable[[Run, Transformer], Mapping[WeightName, float]]
 
 
-def write(
-    folder: Path, run: Run, model: Transformer, ranges: Mapping[WeightName, float] | None = None
-) -> None:
+def write(folder: Path, run: Run, model: Transformer, measure: Measure | None = None) -> None:
     """Fill an empty folder with model.npz, model.bin, decoder.yml, vocabularies and the shortlist.
 
-    With `ranges`, the largest absolute input of each matrix, model.bin is int8. It raises
-    ValueError for layers that Marian does not have. Marian's start vector is zero, as in imported
-    runs and those trained with `model.dialect: marian`.
+    If `measure` returns the largest absolute input of each matrix, model.bin is int8. It raises
+    ValueError for layers that Marian does not have, and in int8 for a model that Firefox's engine
+    cannot run. Marian's start vector is zero, as in imported runs and those trained with
+    `model.dialect: marian`.
     """
     settings = run.config.model
     _check(run.path, settings, model)
     foreign = as_foreign(run, model, with_pad=False)
+    if measure is not None:
+        _check_int8(run.path, settings, len(foreign.target.pieces))
     options = _options(foreign, settings)
     tensors = _tensors(foreign, settings)
     if not options["output-omit-bias"]:
         tensors[BIAS] = foreign.tensors[OUTPUT_BIAS][np.newaxis]
     marian_files.write_npz(folder / "model.npz", options, tensors)
-    multipliers = _multipliers(run.path, tensors, settings, ranges or {})
-    rounded = [name for name in tensors if name + ALPHA in multipliers]
-    if multipliers and ENCODER_TABLE in tensors:
-        rounded.append(ENCODER_TABLE)
+    multipliers: dict[str, np.ndarray] = {}
+    rounded: list[str] = []
+    if measure is not None:
+        multipliers = _multipliers(settings, measure(run, model))
+        rounded = [name for name, tensor in tensors.items() if len(tensor) > 1]
     marian_files.write_bin(folder / "model.bin", options, tensors | multipliers, rounded)
     _write_decoder(folder, foreign, run.config)
 
@@ -103,6 +107,26 @@ def _check(path: Path, settings: ModelConfig, model: Transformer) -> None:
         )
 
 
+def _check_int8(path: Path, settings: ModelConfig, vocab_size: int) -> None:
+    for name, known in FIREFOX.items():
+        if (value := getattr(settings, name)) not in known:
+            raise ValueError(
+                f"{path} has model.{name}={value}, but Firefox's engine runs only "
+                f"{' or '.join(known)}; export without --quantize"
+            )
+    for name, size, multiple in (
+        ("model.d_model", settings.d_model, INPUTS),
+        ("model.d_ff", settings.d_ff, INPUTS),
+        ("model.dialect.decoder_d_ff", settings.dialect.decoder_d_ff or 0, INPUTS),
+        ("a target vocabulary", vocab_size, OUTPUTS),
+    ):
+        if size % multiple:
+            raise ValueError(
+                f"{path} has {name} of {size}, but int8 products in Firefox need a multiple of "
+                f"{multiple}; export without --quantize"
+            )
+
+
 def _tensors(foreign: Foreign, settings: ModelConfig) -> dict[str, np.ndarray]:
     """Return all tensors by Marian's names, except the output bias."""
     tensors: dict[str, np.ndarray] = {}
@@ -117,31 +141,17 @@ def _tensors(foreign: Foreign, settings: ModelConfig) -> dict[str, np.ndarray]:
 
 
 def _multipliers(
-    path: Path,
-    tensors: Mapping[str, np.ndarray],
-    settings: ModelConfig,
-    ranges: Mapping[WeightName, float],
+    settings: ModelConfig, ranges: Mapping[WeightName, float]
 ) -> dict[str, np.ndarray]:
-    """Return the factors, (1, 1) each, by which an engine multiplies inputs to round them to int8.
-
-    ValueError: a matrix has a size that Firefox's products do not support.
-    """
+    """Return the factors (1, 1) by which an engine multiplies inputs to round them to int8."""
     multipliers: dict[str, np.ndarray] = {}
     for weight, largest in ranges.items():
+        multiplier = np.array([[127 / (largest or 1)]], np.float32)
         if isinstance(weight, Slot):
-            name = slot_name(weight, settings.norm)
-        else:
-            name = TABLES[settings.tie_embeddings][weight]
-        shape = tensors[name].shape
-        inputs, outputs = reversed(shape) if name.endswith("Wemb") else shape
-        if inputs % INPUTS or outputs % OUTPUTS:
-            raise ValueError(
-                f"{path}: {name} has {inputs} inputs and {outputs} outputs, but int8 products in "
-                f"Firefox need multiples of {INPUTS} and {OUTPUTS}; export without --quantize"
-            )
-        multipliers[name + ALPHA] = np.array([[127 / (largest or 1)]], np.float32)
-        if not isinstance(weight, Slot):  # the name of the output matrix when a shortlist is used
-            multipliers["none" + ALPHA] = multipliers[name + ALPHA]
+            multipliers[slot_name(weight, settings.norm) + ALPHA] = multiplier
+        else:  # the output matrix, which is called "none" when a shortlist is used
+            multipliers[TABLES[settings.tie_embeddings][weight] + ALPHA] = multiplier
+            multipliers["none" + ALPHA] = multiplier
     return multipliers
 
 
