@@ -13,7 +13,6 @@ have the width of the signature.
 
 import argparse
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -113,7 +112,8 @@ def write(folder: str, preset: str, vocab_size: str) -> dict:
     )
     files = {"float32": ("none", False), "int8": ("int8", False), "static": ("int8", True)}
     for name, (quantize, static) in files.items():
-        litert_writer.write(Path(folder, f"{name}.tflite"), translator, quantize, static)
+        path = Path(folder, f"{name}.tflite")
+        litert_writer.write(path, translator, quantize, static, aligns=False)
     peer = Path(folder, "ctranslate2")
     peer.mkdir()
     ctranslate2_export.write(
@@ -135,18 +135,17 @@ def speed(folder: str, engine: str, vocab_size: str, batch: str, rounds: str) ->
         assert decode(sentences) == TOKENS * len(sentences)
         durations.append(time.perf_counter() - begin)
     seconds = statistics.median(durations[1:] or durations)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
         "tokens_per_second": round(int(batch) * TOKENS / seconds, 1),
-        "peak_megabytes": round(peak),
-        "private_megabytes": round(_private_kilobytes() / 1024),
+        "peak_megabytes": _megabytes("VmHWM"),
+        "private_megabytes": _megabytes("RssAnon"),
     }
 
 
-def _private_kilobytes() -> int:
-    """Return the memory of this process without pages of files, as counted by Linux."""
+def _megabytes(name: str) -> int:
+    """Return the peak ("VmHWM") or private memory ("RssAnon") of this process."""
     lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    return int(lines["RssAnon"].split()[0])
+    return round(int(lines[name].split()[0]) / 1024)
 
 
 def _load(folder: Path, engine: str) -> Decode:
