@@ -28,6 +28,7 @@ FILE = "model.tflite"
 GREEDY_IDS, BEAM_IDS = "translate", "translate_beam"  # the file's signatures over ids
 MAX_INTERPRETERS = 4  # each has one thread and its own copy of the packed weights
 SENTENCES = 16  # largest batch of an interpreter
+SHORTLISTED = 4  # the same with a shortlist: logits are computed for the union of the candidates
 
 
 class LitertEngine(Engine):
@@ -45,6 +46,7 @@ class LitertEngine(Engine):
             self.beam_size = 1
         if PREFIX in manifest["signatures"]:
             self.signatures = {**self.signatures, PREFIX: PREFIXES}
+        self._sentences = SHORTLISTED if manifest.get("shortlist") else SENTENCES
         self._count = threads or min(os.cpu_count() or 1, MAX_INTERPRETERS)
         self._threads = ThreadPoolExecutor(self._count, "litert")
         self._free: SimpleQueue[IdSearch] = SimpleQueue()
@@ -83,7 +85,7 @@ class LitertEngine(Engine):
     ) -> list[list[Translation]]:
         """Translate rows of ids in batches of similar length."""
         order = sorted(range(len(rows)), key=lambda number: len(rows[number]))
-        size = min(SENTENCES, math.ceil(len(rows) / self._count)) or 1
+        size = min(self._sentences, math.ceil(len(rows) / self._count)) or 1
         batches = list(in_batches(order, size))
 
         def translated(batch: list[int]) -> list[list[Translation]]:

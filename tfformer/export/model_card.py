@@ -94,6 +94,7 @@ def first_manifest(folder: Path, run: Run, model: TextModel) -> dict[str, Any]:
         "licence": origin.get("imported", {}).get("licence", NO_LICENCE),
         "examples": examples,
         "decoding": {"max_length": model.max_length} | model.search_settings() | form,
+        "shortlist": isinstance(model, Translator) and model.shortlist is not None,
         "tokenizers": {name: tokenizer.digest for name, tokenizer in tokenizers.items()},
         "parameters": model.model.count_params(),
         "run": {"digest": file_digest(run.weights), **measured},
