@@ -3,11 +3,10 @@
 A protected word counts as one word. The first rule that applies decides. Rules 2 to 4 connect each
 word of the sentence to words of the translation, rules 5 to 7 place the markup beside them:
 
-   >>> from tfformer.text import translate_text
+   >>> from tfformer.text import TextTranslator
    >>> def place(source, translation, links=()):
-   ...     return translate_text(
-   ...         source, lambda _: [translation], "html", align=lambda *_: [links]
-   ...     )
+   ...     translator = TextTranslator(lambda _: [translation], align=lambda *_: [links])
+   ...     return translator.translate(source, "html")
 
 1. If the translation equals the sentence, it is written as in the document. If it differs only in
 case, every tag keeps its position.
