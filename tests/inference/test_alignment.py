@@ -62,9 +62,18 @@ def test_confidences_by_hand():
 
 
 def test_a_pair_with_a_blank_side(translator):
-    for pair in translator.aligned(["", "Yes"], ["Ja", " "]):
-        assert (pair.source, pair.links(), pair.nearest_targets()) == ((), (), ())
-        assert (pair.word_confidences().tolist(), pair.confidence) == ([], 1)
+    """A blank translation of a sentence is as sure as its end token."""
+    blank, unsure, full = translator.aligned(["", "Yes", "Yes"], ["Ja", " ", "Ja"])
+    assert (blank.source, blank.target, blank.confidence) == ((), (), 1)
+    assert (unsure.source, unsure.target) == (full.source, ("</s>",))
+    source = np.array([[*translator.encode(["Yes"]).ids[0], 3]])
+    logits = translator.model({"source": source, "target": np.array([[2]])})[0, 0].numpy()
+    logits /= translator.temperature
+    expected = np.exp(logits[3] - np.logaddexp.reduce(logits))
+    assert unsure.confidence == pytest.approx(expected, rel=1e-3)
+    for pair in (blank, unsure):
+        assert (pair.links(), pair.nearest_targets()) == ((), ())
+        assert pair.word_confidences().tolist() == []
 
 
 def test_probabilities_are_those_of_the_score_and_weights_those_of_the_map(translator):

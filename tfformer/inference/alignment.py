@@ -46,8 +46,8 @@ class Aligned(NamedTuple):
         ([0.9, 0.4], 0.775)
     """
 
-    source: tuple[str, ...]  # S pieces, the end token last; empty if a side is blank
-    target: tuple[str, ...]  # T pieces, the end token last; empty if a side is blank
+    source: tuple[str, ...]  # S pieces, the end token last; empty if the source is blank
+    target: tuple[str, ...]  # T pieces, the end token last; empty if the source is blank
     attention: np.ndarray  # (T, S); each row sums to 1 with the weight of a tag, which S excludes
     log_probs: np.ndarray  # (T,) in nats
 
@@ -83,7 +83,7 @@ class Aligned(NamedTuple):
 
     @property
     def confidence(self) -> float:
-        """The geometric mean of the probabilities of all tokens; 1 if a side is blank."""
+        """The geometric mean of the probabilities of all tokens; 1 if the source is blank."""
         return float(np.exp(self.log_probs.mean())) if self.target else 1.0
 
     def _between_words(self) -> np.ndarray:
@@ -138,9 +138,10 @@ def align_pairs(
     aligned = [blank] * len(sources)
     # A tag or a language token is not a word of the sentence.
     begin, target_begin = (len(side.begin_ids) for side in (tokenizers.source, tokenizers.target))
-    source_rows, target_rows = ([[*ids, END_ID] for ids in side] for side in (sources, targets))
+    source_rows = [[*ids, END_ID] for ids in sources]
+    target_rows = [[*(ids or tokenizers.target.begin_ids), END_ID] for ids in targets]
     lengths = [max(map(len, pair)) for pair in zip(source_rows, target_rows, strict=True)]
-    order = [n for n in range(len(sources)) if sources[n] and targets[n]]
+    order = [n for n in range(len(sources)) if sources[n]]
     order.sort(key=lengths.__getitem__)
     for numbers in token_batches(order, lengths, BATCH_TOKENS):
         batch = (pad([rows[n] for n in numbers]) for rows in (source_rows, target_rows))
