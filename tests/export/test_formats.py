@@ -14,6 +14,7 @@ from tfformer.export.pipeline import export_model
         ("web", {"static": True}, "format='web' has no option 'static'; its options are "),
         ("marian", {"beam_size": 2}, "has no option 'beam_size'; its options are quantize, sam"),
         ("marian", {"quantize": "float16"}, "quantize='float16' is not known; choose one of 'none"),
+        ("marian", {"samples": ["a"]}, "uses samples only with quantize='int8'; leave them out"),
         ("hugging_face", {"quantize": "int8"}, "no option 'quantize'; its options are none"),
         ("litert", {"quantize": "int4"}, "quantize='int4' is not known; choose one of 'none'"),
         ("web", {"quantize": "int4"}, "quantize='int4' is not known; choose one of 'none'"),

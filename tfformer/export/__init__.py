@@ -46,4 +46,8 @@ def check_options(name: str, given: Mapping[str, object]) -> None:
                 f"{', '.join(known) or 'none'}"
             )
     if name == "marian":
-        require("quantize", str(given.get("quantize", "none")), ("none", "int8"))
+        quantize = require("quantize", str(given.get("quantize", "none")), ("none", "int8"))
+        if quantize == "none" and given.get("samples") is not None:
+            raise ValueError(
+                "format='marian' uses samples only with quantize='int8'; leave them out, or add it"
+            )
