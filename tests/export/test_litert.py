@@ -56,7 +56,8 @@ def test_each_file_translates_as_the_run_does(dynamic_litert, static_litert, tra
 
 
 def test_each_file_aligns_as_the_run_does(dynamic_litert, static_litert, translator):
-    sentences, translations = [*SENTENCES[:20], ""], [*translator.translate(SENTENCES[:20], 1), "x"]
+    sentences = [*SENTENCES[:20], "", "Yes"]
+    translations = [*translator.translate(SENTENCES[:20], 1), "x", ""]
     expected = translator.aligned(sentences, translations)
     for folder in (dynamic_litert, static_litert):
         with open_engine(folder) as engine:
