@@ -43,6 +43,19 @@ def test_words_are_aligned_without_tensorflow(dynamic_litert, translator):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("column", ["--alignments", "--confidence"])
+def test_an_export_without_alignments_is_refused_before_the_first_line(
+    ctranslate2_export, column, tmp_path, capsys
+):
+    (tmp_path / "empty").touch()
+    assert (
+        main(["translate", str(ctranslate2_export), "--input", str(tmp_path / "empty"), column])
+        == 2
+    )
+    assert "export has no word alignments; export the run again as" in capsys.readouterr().err
+
+
+@pytest.mark.slow
 def test_lines_are_translated_in_their_order(dynamic_litert, translator):
     lines = ["The dog.", "", "Where is the station?", "The animal is tired."]
     done = light("translate", dynamic_litert, "--n-best", 2, "--scores", text="\n".join(lines))

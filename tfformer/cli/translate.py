@@ -207,7 +207,7 @@ def _translate_lines(options: Options, is_typed: bool) -> None:
         output_file(options.output) as output,
         Progress(output) as progress,
     ):
-        _check_beam(options, engine)
+        _check_engine(options, engine)
         if is_typed:
             for line in typed_lines("Enter one sentence per line."):
                 for lines in _translated_lines(engine, options, [line], progress.advance):
@@ -247,8 +247,10 @@ def _translated_lines(
         yield ["\t".join(line) + "\n" for line in zip(*columns, strict=True)]
 
 
-def _check_beam(options: Options, engine: Engine) -> None:
-    """Raise ValueError if there is nothing to rerank, before the first sentence."""
+def _check_engine(options: Options, engine: Engine) -> None:
+    """Raise ValueError, before the first sentence, if the engine cannot do what is asked."""
+    if options.confidence or options.alignments:
+        engine.aligned([], [])
     if options.rerank and max(options.beam_size or engine.beam_size, options.n_best) == 1:
         raise ValueError(
             "--rerank chrf compares several translations, and the beam size is 1; set --beam-size "
