@@ -12,7 +12,8 @@ from support.whole_texts import heard, shout, translate_text
 
 from tfformer.text import TextTranslator
 from tfformer.text.formats.html import raw_tokens
-from tfformer.text.marked_sentence import Piece, Role, cut
+from tfformer.text.marked_sentence import MarkedSentence, Piece, Role, cut
+from tfformer.text.placing import needs_links, with_marks
 
 PAGE = """<!DOCTYPE html>\r
 <html lang=en><head><title>A &amp; b</title><style>p > a {}</style>
@@ -276,6 +277,34 @@ def test_a_part_of_a_word_is_marked_and_nothing_is_lost_or_doubled(text):
 )
 def test_like_copies_that_are_glued_together_take_a_place_each(text):
     assert translate_text(text, same, "html") == text
+
+
+LINKS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=6)
+SOME_WORDS = st.lists(st.sampled_from(["x.py", "X.py", "a.b", "go", "Now", "to"]), max_size=6)
+
+
+@given(words=SOME_WORDS, translation=SOME_WORDS, one=LINKS, other=LINKS)
+def test_links_change_nothing_where_they_are_not_needed(words, translation, one, other):
+    roles = [Role.COPY if "." in word else Role.TEXT for word in words]
+    pieces = tuple(Piece(f"{w} ", f"{w} ", role) for w, role in zip(words, roles, strict=True))
+    sentence, text = MarkedSentence(pieces), " ".join(translation)
+    copies = Counter(word.lower() for word in words if "." in word)
+    is_complete = copies == Counter(word for word in text.lower().split() if word in copies)
+    assert needs_links(sentence, text) is not is_complete
+    if is_complete:
+        assert with_marks(sentence, text, one) == with_marks(sentence, text, other)
+
+
+def test_only_markup_and_lost_words_are_aligned():
+    asked = []
+
+    def align(sources, targets):
+        asked.extend(sources)
+        return [()] * len(sources)
+
+    lose = TextTranslator(lambda texts: [text.replace("b.py", "") for text in texts], align)
+    lose.translate("<p>Go.<p>See a.py.<p>See b.py.<p>See <b>it</b>.", "html")
+    assert asked == ["See b.py.", "See it."]
 
 
 GLUED = ["word", "get_size", "(80", ", ", "{x}", "a.py", "=", "'", "-", " ", " ", "%s", ")", ".x"]

@@ -164,6 +164,28 @@ def with_marks(sentence: MarkedSentence, translation: str, links: Links | None =
     return "".join(placing.written(translation))
 
 
+def needs_links(sentence: MarkedSentence, translation: str) -> bool:
+    """Whether `with_marks` needs links: not for text, nor for protected words that are all there.
+
+    Example:
+        >>> sentence = MarkedSentence((Piece("Ask ", "Ask "), Piece("Bo", "Bo", Role.COPY)))
+        >>> needs_links(sentence, "Frag Bo"), needs_links(sentence, "Frag ihn")
+        (False, True)
+    """
+    copies = sentence.copies()
+    marks = sum(piece.role is not Role.TEXT for piece in sentence.pieces)
+    if len(copies) < marks:
+        return True
+    wanted, found = (
+        sorted(text[start:end].casefold() for start, end in spans)
+        for text, spans in (
+            (sentence.text, copies),
+            (translation, _occurrences(sentence.text, copies, translation)),
+        )
+    )
+    return wanted != found
+
+
 def _in_capitals(
     sentence: MarkedSentence, translation: str, characters: Sequence[str]
 ) -> Iterator[str]:

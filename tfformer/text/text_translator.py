@@ -25,7 +25,7 @@ from tfformer.text.marked_sentence import (
     cut,
     raw_text,
 )
-from tfformer.text.placing import Links, with_marks
+from tfformer.text.placing import Links, needs_links, with_marks
 from tfformer.text.segmentation import BLOCK, CountTokens, divided
 
 MAX_CHARACTERS = 5_000  # sentence limit for a model whose tokens are not known
@@ -177,7 +177,10 @@ class TextTranslator:
         translated = self.translate_sentences(texts) if texts else []
         translations = list(map(without_strays, translated, texts))
         links: dict[int, Links] = {}
-        marked = [number for number, one in enumerate(clauses) if not one.is_text]
+        marked: list[int] = []
+        if self.align is not None:
+            both = enumerate(zip(clauses, translations, strict=True))
+            marked = [number for number, pair in both if needs_links(*pair)]
         if self.align is not None and marked:
             sources = [texts[number] for number in marked]
             targets = [translations[number] for number in marked]
