@@ -62,7 +62,7 @@ def formality(translator: Translator) -> dict[str, dict[str, int]]:
         both = list(zip(translations, rows, strict=True))
         counts[tag] = {
             "pronouns": sum(pronouns(text) == pronouns(right) for text, (_, right, _) in both),
-            "pronouns and verbs": sum(has_form(text, *row[1:]) for text, row in both),
+            "form of address": sum(has_form(text, *row[1:]) for text, row in both),
             "sentences": sum(text == right for text, (_, right, _) in both),
         }
         for text, (source, *answers) in both:
