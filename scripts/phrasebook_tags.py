@@ -5,10 +5,10 @@ Usage: scripts/phrasebook_tags.py RUN ...
 
 A run with <du> and <Sie> translates 500 sentences that address somebody, with each tag. No training
 or validation sentence has their combinations of words. Counts the translations with the pronouns of
-the correct translation, and those that also have its verb forms. Other runs translate the test
-sentences in each of their directions: BLEU, and the translations with a word of the target language
-and no word of the source language, as far as one of them alone has it. For each run, the last line
-is JSON.
+the correct one, and those with the words in which the two forms differ. Other runs translate the
+test sentences in each of their directions: BLEU, and the translations with a word of the target
+language and no word of the source language, as far as one of them alone has it. For each run, the
+last line is JSON.
 """
 
 import json
