@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -141,7 +142,14 @@ class IdSearch:
         self._is_static = bool(manifest.get("static"))
         self._signatures: Mapping[str, Any] = manifest["signatures"]
         try:
-            self._interpreter = Interpreter(model_path=str(file), num_threads=1)
+            # Otherwise LiteRT 2.3.0 frees the memory of loops after each call, and XNNPACK may
+            # compute with an old shape where a tensor of another shape gets the same address.
+            with warnings.catch_warnings(action="ignore", category=UserWarning):  # more memory
+                self._interpreter = Interpreter(
+                    model_path=str(file),
+                    num_threads=1,
+                    experimental_preserve_all_tensors=not self._is_static,
+                )
         except (ValueError, RuntimeError) as error:
             raise ValueError(
                 f"{file} cannot be loaded ({error}); copy the whole exported folder again, or "
