@@ -18,8 +18,6 @@ from support.litert_samples import SENTENCES, run_signature
 
 from tfformer.data.sources import read_pairs
 from tfformer.engines import open_engine
-from tfformer.engines.artifact import open_export
-from tfformer.engines.litert import IdSearch
 from tfformer.export.pipeline import export_model
 
 pytestmark = [
@@ -97,15 +95,15 @@ def test_a_sentence_translates_alone_as_in_a_batch(dynamic_litert, translator):
 
 def test_every_new_interpreter_translates_long_sentences_right(dynamic_litert, translator):
     """With a cache that grew from 16 to 64 positions, 6 % of the interpreters went wrong."""
-    manifest, tokenizers = open_export(dynamic_litert)
+    tokenizers = translator.tokenizers
     translations = translator.translate(SENTENCES, 1)
     lengths = list(map(len, tokenizers.target.encode(translations)))
     number = int(np.argmax(lengths))
     assert lengths[number] > 32
     rows = tokenizers.source.encode(SENTENCES[number : number + 1])
-    for _ in range(100):
-        search = IdSearch(dynamic_litert / "model.tflite", manifest)
-        ids = search.run(rows, "translate").ids[:, 0]
+    inputs = {"ids": rows, "lengths": list(map(len, rows))}
+    for _ in range(100):  # interpreters with LiteRT's own settings, unlike the engine's
+        ids = run_signature(dynamic_litert, "translate", **inputs)["ids"]
         assert tokenizers.target.decode(ids.tolist()) == translations[number : number + 1]
 
 

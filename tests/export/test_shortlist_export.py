@@ -10,6 +10,8 @@ from support.litert_samples import SENTENCES
 from tfformer.cli.main import main
 from tfformer.data import translation_table
 from tfformer.engines import find_artifact, open_engine
+from tfformer.engines.artifact import open_export
+from tfformer.engines.engine import PREFIX
 from tfformer.export.pipeline import export_model
 from tfformer.inference.translator import Translator
 
@@ -63,6 +65,27 @@ def test_a_litert_file_has_the_shortlist(run, shortened, static, one_process, tm
     version = export_model(run, tmp_path, "litert", **options)
     check(version, shortened, 1)
     check(version, shortened, 3)
+    if not static:
+        check_calls_of_several_shapes(version, shortened)
+
+
+def check_calls_of_several_shapes(version, shortened):
+    """An interpreter that frees memory between calls gives wrong answers in one of 20 rounds."""
+    from tfformer.engines.litert import FILE, IdSearch
+
+    manifest, tokenizers = open_export(version)
+    texts, draw = SENTENCES[:30], random.Random(4)
+    rows = tokenizers.source.encode(texts)
+    expected = [
+        [text for text, _ in best] for best in shortened.continuations(texts, [""] * len(texts))
+    ]
+    for _ in range(100):
+        search = IdSearch(version / FILE, manifest)
+        for size in draw.choices([1, 1, 2, 4], k=4):
+            numbers = draw.sample(range(len(texts)), size)
+            result = search.run([rows[n] for n in numbers], PREFIX, [[]] * size)
+            for n, ids in zip(numbers, result.ids.tolist(), strict=True):
+                assert tokenizers.target.decode(ids) == expected[n]
 
 
 @pytest.mark.nightly
