@@ -158,7 +158,7 @@ def test_a_mistake_before_a_stream_is_answered_with_500(caplog):
 def test_the_work_for_a_client_that_has_gone_is_given_up():
     begun, given_up = asyncio.Event(), asyncio.Event()
 
-    async def texts(*_, **__):
+    async def text(*_, **__):
         begun.set()
         try:
             await asyncio.sleep(60)
@@ -167,7 +167,7 @@ def test_the_work_for_a_client_that_has_gone_is_given_up():
 
     async def scenario():
         app = application(ServedModels([backwards("en-de", [])]))
-        app.state.serving.translator.texts = texts
+        app.state.serving.translator.text = text
         async with client_of(app) as client:
             request = asyncio.create_task(client.post("/translate", json=ASKED))
             await asyncio.wait_for(begun.wait(), 20)

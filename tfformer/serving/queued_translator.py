@@ -6,11 +6,12 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from cachetools import LRUCache
+from pydantic import BaseModel, Field
 
 from tfformer.engines import Engine
 from tfformer.engines.engine import BEAM, GREEDY, NO_TRANSLATION, PREFIX, Arrays
@@ -40,12 +41,25 @@ class TranslatedPiece(NamedTuple):
     others: list[str]  # alternative translations, best first
 
 
-class AlignedWords(NamedTuple):
-    """The words of a sentence and its translation."""
+class TranslatedText(NamedTuple):
+    """The translation of a text."""
 
-    links: Links = ()  # (source index, target index) pairs, counted from 0
-    confidence: float | None = None  # of the translation
-    word_confidences: Sequence[float] = ()
+    text: str
+    pairs: list[Pair]  # its sentences with their translations
+
+
+class AlignedWords(BaseModel):
+    """The alignment of words, which are split at spaces, and how sure the model is of them."""
+
+    links: list[Annotated[list[int], Field(min_length=2, max_length=2)]] = Field(
+        [], description="Pairs of a source word and a target word, counted from 0."
+    )
+    confidence: float | None = Field(
+        None, description="The mean probability of a token of the translation."
+    )
+    word_confidences: list[float] = Field(
+        [], description="The probability of each word of the translation."
+    )
 
 
 class QueuedTranslator:
@@ -80,49 +94,31 @@ class QueuedTranslator:
                 cached[sentence] = best
         return [cached[text] or [""] for text in sentences]
 
-    async def texts(
+    async def text(
         self,
         direction: Direction,
         text: str,
         format: str = "text",
         signature: str = BEAM,
-        ranks: int = 1,
+        rank: int = 0,
         glossary: Glossary | None = None,
-        pairs: list[Pair] | None = None,
-    ) -> list[str]:
-        """Return the translation of a text, followed by its alternatives.
+    ) -> TranslatedText:
+        """Translate a text.
 
-        The first of the `ranks` texts consists of the best translation of each sentence, the second
-        of the second best, and so on; a sentence with fewer translations contributes its last.
-        `signature` is `BEAM`, or `GREEDY`, which finds a single translation of each sentence. Each
-        sentence, with its best translation, is appended to `pairs`.
+        With `rank` 0 it consists of the best translation of each sentence, with 1 of the second
+        best, and so on; a sentence with fewer translations contributes its last. `signature` is
+        `BEAM`, or `GREEDY`, which finds a single translation of each sentence.
 
         Raises:
             RequestError: The format is unknown, the text is not well-formed XML, the model has no
                 text signature or refuses the sentences, or the queue is full.
         """
-        return [
-            await self._text(
-                direction, text, format, signature, rank, glossary, None if rank else pairs
-            )
-            for rank in range(ranks)
-        ]
-
-    async def _text(
-        self,
-        direction: Direction,
-        text: str,
-        format: str,
-        signature: str,
-        rank: int,
-        glossary: Glossary | None,
-        pairs: list[Pair] | None,
-    ) -> str:
         if format not in FORMATS:
             raise RequestError(f"the format {format} is not supported")
         version = _translating(direction)
         loop = asyncio.get_running_loop()
         calls: list[Future[Any]] = []
+        pairs: list[Pair] = []
         caller_gone = threading.Event()
 
         def translate(sentences: list[str]) -> list[str]:
@@ -133,8 +129,7 @@ class QueuedTranslator:
             )
             calls.append(call)
             translations = [best[min(rank, len(best) - 1)] for best in call.result()]
-            if pairs is not None:
-                pairs.extend(zip(sentences, translations, strict=True))
+            pairs.extend(zip(sentences, translations, strict=True))
             return translations
 
         def align(sources: list[str], targets: list[str]) -> Sequence[Links]:
@@ -158,13 +153,16 @@ class QueuedTranslator:
         if direction.tag:
             translator = translator.with_tag(direction.tag)
         try:
-            return await loop.run_in_executor(self._threads, translator.translate, text, format)
+            translation = await loop.run_in_executor(
+                self._threads, translator.translate, text, format
+            )
         except (XmlError, ValueError) as error:
             raise RequestError(str(error)) from None
         finally:
             caller_gone.set()
             for call in calls:
                 call.cancel()
+        return TranslatedText(translation, pairs)
 
     async def aligned(self, direction: Direction, source: str, translation: str) -> AlignedWords:
         """Return the alignment and the probabilities of words.
@@ -187,10 +185,12 @@ class QueuedTranslator:
         (pair,) = await loop.run_in_executor(
             self._aligner, version.aligned, [tagged], [translation]
         )
-        links = pair.nearest_targets()
-        if direction.tag:
-            links = tuple((word - 1, to) for word, to in links if word)
-        return AlignedWords(links, pair.confidence, pair.word_confidences().tolist())
+        tags = 1 if direction.tag else 0  # words before the sentence
+        return AlignedWords(
+            links=[[word - tags, to] for word, to in pair.nearest_targets() if word >= tags],
+            confidence=pair.confidence,
+            word_confidences=pair.word_confidences().tolist(),
+        )
 
     async def confidence(self, direction: Direction, pairs: Sequence[Pair]) -> float:
         """Return the geometric mean of the probabilities of all tokens of translations.
@@ -261,7 +261,7 @@ class QueuedTranslator:
         """Translate a segment; if it is translated undivided, also return the alternatives."""
         if not segment.is_sentence:
             return TranslatedPiece(segment.text, segment.text, False, [])
-        (translation,) = await self.texts(direction, segment.text)
+        translation = (await self.text(direction, segment.text)).text
         sentence = direction.tagged(segment.text)
         n_best = self._cache.find(direction.model.newest, BEAM, sentence) or []
         alternatives = n_best[1:] if n_best[:1] == [translation] else []

@@ -138,11 +138,12 @@ async def _translated(state: ServerState, fields: DeeplRequest, text: str) -> De
             )
     signature = SIGNATURES[fields.model_type]
     glossary = stored_glossary(state, fields.glossary_id, direction)
-    (translation,) = await state.translator.texts(
+    translation = await state.translator.text(
         direction, words, format, signature, glossary=glossary
     )
     state.characters += len(text)
-    answer = DeeplTranslation(detected_source_language=direction.source.upper(), text=translation)
+    source = direction.source.upper()
+    answer = DeeplTranslation(detected_source_language=source, text=translation.text)
     if fields.show_billed_characters:
         answer.billed_characters = len(text)
     if "model_type" in fields.model_fields_set:

@@ -10,7 +10,7 @@ from tfformer.serving.apis.fields import described as described_body
 from tfformer.serving.apis.glossaries import glossary_of
 from tfformer.serving.errors import Error, RequestError
 from tfformer.serving.languages import AUTO, Detected, Direction, language_name
-from tfformer.serving.queued_translator import Pair, in_order
+from tfformer.serving.queued_translator import in_order
 from tfformer.text import Glossary
 
 MAX_ALTERNATIVES = 10
@@ -117,15 +117,16 @@ async def _translated(
 ) -> dict[str, Any]:
     direction, detected = await find_direction(state, fields.source, fields.target, text)
     ranks = 1 + min(fields.alternatives, MAX_ALTERNATIVES)
-    pairs: list[Pair] | None = [] if fields.confidence else None
-    best, *alternatives = await state.translator.texts(
-        direction, text, fields.format, ranks=ranks, glossary=glossary, pairs=pairs
-    )
-    answer: dict[str, Any] = {"translatedText": best}
+    best, *others = [
+        await state.translator.text(direction, text, fields.format, rank=rank, glossary=glossary)
+        for rank in range(ranks)
+    ]
+    answer: dict[str, Any] = {"translatedText": best.text}
     if fields.alternatives:
-        answer["alternatives"] = [t for t in dict.fromkeys(alternatives) if t != best]
-    if pairs is not None:
-        answer["confidence"] = await state.translator.confidence(direction, pairs)
+        texts = dict.fromkeys(other.text for other in others)
+        answer["alternatives"] = [each for each in texts if each != best.text]
+    if fields.confidence:
+        answer["confidence"] = await state.translator.confidence(direction, best.pairs)
     if detected is not None:
         answer["detectedLanguage"] = detected._asdict()
     return answer

@@ -16,7 +16,7 @@ from tfformer.serving.apis.fields import Served, ServerState, described, fields_
 from tfformer.serving.apis.libretranslate import REFUSALS, find_direction
 from tfformer.serving.errors import MISTAKE, Error, RequestError
 from tfformer.serving.languages import AUTO, Direction, Directions
-from tfformer.serving.queued_translator import TranslatedPiece
+from tfformer.serving.queued_translator import AlignedWords, TranslatedPiece
 
 READ_SECONDS = 30  # timeout for a client to read an event
 
@@ -59,20 +59,6 @@ class Align(Model):
 
     q: str = Field(description="The sentence.", examples=["The animal is tired."])
     translation: str = Field(description="Its translation.", examples=["Das Tier ist müde."])
-
-
-class AlignedWords(BaseModel):
-    """The alignment of words, which are split at spaces, and how sure the model is of them."""
-
-    links: list[Annotated[list[int], Field(min_length=2, max_length=2)]] = Field(
-        description="Pairs of a source word and a target word, counted from 0."
-    )
-    confidence: float | None = Field(
-        None, description="The mean probability of a token of the translation."
-    )
-    word_confidences: list[float] = Field(
-        [], description="The probability of each word of the translation."
-    )
 
 
 EVENT = {  # the schema of one event; `data` is JSON
@@ -186,5 +172,4 @@ async def align(fields: Annotated[Align, fields_of(Align)], state: Served) -> Al
     Both are empty for a CTranslate2 export, and for a sentence longer than the model's limit.
     """
     direction = await _direction(state, fields, fields.q)
-    words = await state.translator.aligned(direction, fields.q, fields.translation)
-    return AlignedWords.model_validate(words._asdict() | {"links": list(map(list, words.links))})
+    return await state.translator.aligned(direction, fields.q, fields.translation)
