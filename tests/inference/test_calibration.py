@@ -4,6 +4,7 @@ import dataclasses
 import json
 import shutil
 import unittest.mock
+from pathlib import Path
 
 import confidence
 import numpy as np
@@ -127,7 +128,8 @@ def test_validation_pairs_are_of_all_corpora_or_of_the_chosen_tag(tmp_path):
 
     def read(tag, count):
         source = unittest.mock.Mock(tag=tag)
-        run = unittest.mock.Mock(config=Config(data=data), tokenizers=Tokenizers(source, source))
+        tokenizers = Tokenizers(source, source)
+        run = unittest.mock.Mock(config=Config(data=data), tokenizers=tokenizers, digests={})
         return [source for source, _ in validation_pairs(run, count)]
 
     begin = ["<de> one 0", "<en> two 0", "<de> one 1", "<en> two 1", "<de> one 2"]
@@ -178,6 +180,27 @@ def test_the_first_export_calibrates_the_run(uncalibrated, translator):
     assert Run.open(run.path).calibration == fitted
     assert json.loads(run.result.read_text()).keys() == {*result, "calibration"}
     assert pipeline._calibration(without, translator, Steps()) == fitted
+
+
+def test_another_file_of_the_same_name_does_not_calibrate_a_run(
+    uncalibrated, translator, tmp_path, monkeypatch
+):
+    """A relative `data.folder` starts from the current folder, which need not be that of training.
+
+    The same text in another folder is accepted.
+    """
+    run, data = uncalibrated, uncalibrated.config.data
+    moved = run.config.replace(data=data.replace(folder="."))
+    relative = dataclasses.replace(run, config=moved)
+    for name in data.valid:
+        shutil.copy(Path(data.folder, name), tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    assert validation_pairs(relative, 500) == validation_pairs(run, 500)
+    for name in data.valid:
+        Path(name).write_text("Eins.\n")
+    assert pipeline._calibration(relative, translator, Steps()) is None
+    with pytest.raises(ValueError, match=r"data\.valid is not the validation text that .*; res"):
+        validation_pairs(relative, 500)
 
 
 def test_the_options_of_the_first_export_do_not_change_the_calibration(

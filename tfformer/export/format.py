@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tfformer.runtime.progress_lines import Steps
+from tfformer.storage.whole_files import digest_of_values
 
 if TYPE_CHECKING:
     from tfformer.config import DecodingConfig, Dialect
@@ -96,20 +97,27 @@ def validation_pairs(run: Run, count: int) -> list[SentencePair]:
 
     Raises:
         OSError: The text cannot be read.
-        ValueError: The text is damaged, or no pair has the tag.
+        ValueError: The text is damaged, or is not the one that the run was trained with, or no pair
+            has the tag.
     """
     from tfformer.config import corpora_of
     from tfformer.data.sources import read_pairs
 
     data = run.config.data
     languages = (data.languages[0], data.languages[1]) if data.languages else None
-    readers = [
-        read_pairs([corpus], data.folder, languages, "validation", data.tags)
+    corpora = [
+        list(read_pairs([corpus], data.folder, languages, "validation", data.tags))
         for corpus in corpora_of(data.valid, "data.valid")
     ]
+    digest = run.digests.get("valid")  # absent from runs of earlier versions
+    if digest and digest != digest_of_values(list(itertools.chain(*corpora))):
+        raise ValueError(
+            f"data.valid is not the validation text that {run.folder} was trained with; restore "
+            "it, or correct data.folder in config.json"
+        )
     tag = run.tokenizers.source.tag
     begin = f"{tag} " if tag else ""
-    rows = filter(None, itertools.chain.from_iterable(itertools.zip_longest(*readers)))
+    rows = filter(None, itertools.chain.from_iterable(itertools.zip_longest(*corpora)))
     pairs = (
         (source.removeprefix(begin), target) for source, target in rows if source.startswith(begin)
     )

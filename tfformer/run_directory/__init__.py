@@ -1,6 +1,6 @@
 """The run directory, which training writes and every other command reads.
 
-config.json         the recipe in full; digests of the recipe, the tokenizers and the training text
+config.json         the recipe in full; digests of the recipe, the tokenizers and the texts
 tokenizer.model     the vocabulary (or source.model and target.model)
 *.pieces.json       only beside an imported vocabulary: its ids
 imported.json       only in an imported run: origin, licence and the original order of ids, with a

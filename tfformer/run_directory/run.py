@@ -98,7 +98,7 @@ class Run:
 
     folder: Folder
     config: Config
-    digests: dict[str, str]  # SHA-256 of "source" and "target" tokenizer, "text" and "settings"
+    digests: dict[str, str]  # SHA-256 of "source", "target", "text", "valid" and "settings"
     model_digest: str = ""  # SHA-256 of the model's settings and vocabularies
     pair: tuple[str | None, str | None] = (None, None)  # languages other than the run's own
 
@@ -136,15 +136,22 @@ class Run:
 
     @classmethod
     def new(
-        cls, path: str | Path, config: Config, tokenizers: Tokenizers, text_digest: str = ""
+        cls,
+        path: str | Path,
+        config: Config,
+        tokenizers: Tokenizers,
+        text_digest: str = "",
+        valid_digest: str = "",
     ) -> "Run":
         """Return a run that is not written yet; `write` creates its folder.
 
-        `text_digest` is the digest of the encoded training text, which `check_text` compares.
+        `text_digest` is the digest of the encoded training text, which `check_text` compares;
+        `valid_digest` is that of the rows of the validation text.
         """
         values = config.to_dict()
         settings = {"settings": digest_of_settings(values)}
-        digests = tokenizers.digests | {"text": text_digest} | settings
+        texts = {"text": text_digest, "valid": valid_digest}
+        digests = tokenizers.digests | texts | settings
         return cls(folder_at(path), config, digests, digest_of_model(values, digests))
 
     @classmethod

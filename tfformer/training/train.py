@@ -19,6 +19,7 @@ from tfformer.model.losses import SmoothedCrossEntropy
 from tfformer.model.simcut import SimCutCrossEntropy
 from tfformer.run_directory import Model, Run, locked_for_new_run, locked_for_resume, new_model
 from tfformer.runtime.devices import has_gpu
+from tfformer.storage.whole_files import digest_of_values
 from tfformer.training.callbacks import HistoryAndResume, LinePerMinute, StepCounter, StopOnNaN
 from tfformer.training.early_stopping import History, is_over, result_of
 from tfformer.training.multi_worker import Workers, workers_of
@@ -120,8 +121,9 @@ def _train(
     keras.utils.set_random_seed(config.training.seed)
     data = TrainingData.read(config, start, report)
     model = _compiled_model(config, data, workers)
-    run = Run.new(run_dir, config, data.tokenizers, data.train.text.digest)
-    history = start.restore(model, config, data.train.text.digest)
+    text_digest, valid_digest = data.train.text.digest, digest_of_values(data.valid_rows)
+    run = Run.new(run_dir, config, data.tokenizers, text_digest, valid_digest)
+    history = start.restore(model, config, text_digest)
     if workers.count > 1:
         workers.check_alike(_facts(run, config, model, history))
     if workers.is_chief:
