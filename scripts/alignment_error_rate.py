@@ -8,8 +8,9 @@ against the grammar's alignment. The last line is JSON.
 """
 
 import json
-import sys
 from collections.abc import Sequence
+
+from command_line import run as run_script
 
 from tfformer.runtime.tensorflow import import_tensorflow
 
@@ -44,9 +45,4 @@ def alignment_error_rate(predicted: Sequence[Alignment], known: Sequence[Alignme
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    try:
-        main(sys.argv[1])
-    except (ValueError, OSError) as error:
-        sys.exit(f"{sys.argv[0]}: {error}")
+    run_script(main)

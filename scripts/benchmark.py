@@ -37,7 +37,8 @@ def main() -> None:
     for name in MEASUREMENTS:
         module = importlib.import_module(f"benchmarks.{name}")
         verb = name.replace("_", "-")
-        module.add_options(verbs.add_parser(verb, help=module.__doc__.splitlines()[0]))
+        title, *_ = (module.__doc__ or "").splitlines()
+        module.add_options(verbs.add_parser(verb, help=title))
         modules[verb] = module
     options = parser.parse_args()
     described = machine()

@@ -15,22 +15,24 @@ Reads held-out sentences, by default the phrasebook's first 1,000 test pairs, an
 
 import json
 import random
-import sys
 from collections.abc import Sequence
-from pathlib import Path
+
+from command_line import run as run_script
 
 from tfformer.runtime.tensorflow import import_tensorflow
 
 import_tensorflow()
 
 import numpy as np  # noqa: E402
-from sacrebleu.metrics import CHRF  # noqa: E402
+from sacrebleu import CHRF  # noqa: E402
 
 from tfformer import Translator  # noqa: E402
 from tfformer.data import phrasebook  # noqa: E402
+from tfformer.data.sources import SentencePair, read_aligned  # noqa: E402
 from tfformer.export.format import validation_pairs  # noqa: E402
 from tfformer.export.pipeline import CALIBRATED  # noqa: E402
 from tfformer.inference.calibration import (  # noqa: E402
+    Measure,
     calibration_error,
     fit,
     measuring,
@@ -40,19 +42,17 @@ from tfformer.run_directory import Run  # noqa: E402
 SENTENCES = 1_000
 
 
-def main(path: str, *files: str) -> None:
+def main(path: str, sources_file: str = "", references_file: str = "") -> None:
     """Print the figures of a run."""
     pairs = [(pair.source, pair.target) for pair in phrasebook.pairs("test")[:SENTENCES]]
-    if files:
-        texts = (Path(file).read_text(encoding="utf-8").splitlines() for file in files)
-        pairs = list(zip(*texts, strict=True))
+    if sources_file:
+        pairs = list(read_aligned(sources_file, references_file))
     run = Run.open(path)
     translator = Translator.of(run)
-    parts = translator.model, translator.tokenizers
     translator.calibration = run.calibration or fit(
-        measuring(*parts, validation_pairs(run, CALIBRATED), translator.max_length)
+        measured_on(validation_pairs(run, CALIBRATED), translator)
     )
-    measure = measuring(*parts, pairs, translator.max_length)
+    measure = measured_on(pairs, translator)
     figures = {"temperature": translator.temperature}
     for name, temperature in (("before", 1.0), ("after", translator.temperature)):
         figures[f"error_{name}"] = calibration_error(*measure(1 / temperature)[:, 2:].T)
@@ -74,6 +74,15 @@ def main(path: str, *files: str) -> None:
     figures["correlation"] = np.corrcoef(confidences, scores)[0, 1]
     figures = {name: round(float(value), 4) for name, value in figures.items()}
     print(json.dumps({"sentences": len(pairs)} | figures))
+
+
+def measured_on(pairs: Sequence[SentencePair], translator: Translator) -> Measure:
+    """Return the function that `calibration.measuring` makes of the pairs."""
+    parts = translator.model, translator.tokenizers
+    measure = measuring(*parts, pairs, translator.max_length)
+    if measure is None:
+        raise ValueError("all sentences are blank or too long for the model; use another text")
+    return measure
 
 
 def damage(sentences: Sequence[str], dice: random.Random) -> tuple[list[str], list[int]]:
@@ -98,9 +107,4 @@ def area_under_curve(low: Sequence[float], high: Sequence[float]) -> float:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) not in (2, 4):
-        sys.exit(__doc__)
-    try:
-        main(*sys.argv[1:])
-    except (ValueError, OSError) as error:
-        sys.exit(f"{sys.argv[0]}: {error}")
+    run_script(main)

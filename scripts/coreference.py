@@ -10,10 +10,11 @@ line is JSON.
 """
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from command_line import run as run_script
 
 from tfformer.runtime.tensorflow import import_tensorflow
 
@@ -114,9 +115,4 @@ def main(run: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    try:
-        main(sys.argv[1])
-    except (ValueError, OSError) as error:
-        sys.exit(f"{sys.argv[0]}: {error}")
+    run_script(main)

@@ -10,6 +10,7 @@ import logging
 import posixpath
 import re
 from pathlib import Path
+from typing import Any
 
 import griffe
 from mkdocs.config.defaults import MkDocsConfig
@@ -56,7 +57,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return "".join(blocks)
 
 
-def notebook_page(notebook: dict) -> str:
+def notebook_page(notebook: dict[str, Any]) -> str:
     """Return a notebook as Markdown: text, code blocks and their outputs."""
     blocks = []
     for cell in notebook["cells"]:
@@ -78,7 +79,7 @@ def repository_path(page_path: str) -> str:
     return FILES.get(page_path, f"docs/{page_path}")
 
 
-def _on_site(link: re.Match, page_path: str) -> str:
+def _on_site(link: re.Match[str], page_path: str) -> str:
     """Return one Markdown link, adapted to the site."""
     picture, text, address = link.groups()
     if re.match(r"\w+:|#", address):

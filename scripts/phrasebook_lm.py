@@ -10,8 +10,10 @@ grammar can generate. The last line is JSON. Needs: pip install -e '.[bench]'
 
 import functools
 import json
-import sys
 from collections.abc import Sequence
+from typing import Any
+
+from command_line import run as run_script
 
 from tfformer.runtime.tensorflow import import_tensorflow
 
@@ -31,7 +33,7 @@ DISCOUNT = 0.75  # subtracted from each count; NLTK uses one for all lengths
 START = "<s>"
 END = "</s>"
 # Ways of drawing: arguments of `Generator.sample`.
-WAYS = {"as_it_is": {}, "cautious": {"temperature": 0.7, "top_p": 0.9}}
+WAYS: dict[str, dict[str, Any]] = {"as_it_is": {}, "cautious": {"temperature": 0.7, "top_p": 0.9}}
 
 
 class KneserNey(KneserNeyInterpolated):
@@ -93,9 +95,4 @@ def main(run: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    try:
-        main(sys.argv[1])
-    except (ValueError, OSError) as error:
-        sys.exit(f"{sys.argv[0]}: {error}")
+    run_script(main)

@@ -14,10 +14,11 @@ last line is JSON.
 import json
 import random
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
+from command_line import run as run_script
 from phrasebook import RULES, corpus, drawn, spell
 
 from tfformer.runtime.tensorflow import import_tensorflow
@@ -83,7 +84,7 @@ def has_form(text: str, right: str, wrong: str) -> bool:
     return not (wanted - unwanted) - said and not (unwanted - wanted).keys() & surplus.keys()
 
 
-def languages(run: str, directions: Iterable[Sequence[str]]) -> dict[str, dict[str, float]]:
+def languages(run: str, directions: Iterable[Sequence[str]]) -> dict[str, dict[str, Any]]:
     """Score a run in each direction."""
     sides = {"en": "source", "de": "target"}
     words = {language: set[str]() for language in sides}
@@ -108,21 +109,16 @@ def languages(run: str, directions: Iterable[Sequence[str]]) -> dict[str, dict[s
     return result
 
 
-def main(runs: Sequence[str]) -> None:
+def main(first: str, *others: str) -> None:
     """Print the result of each run."""
-    for run in runs:
+    for run in (first, *others):
         opened = Run.open(run)
         if {"<Sie>", "<du>"} <= set(opened.config.data.tags):
             print(json.dumps({run: formality(Translator.load(run))}))
         else:
-            stated = opened.directions or [opened.config.data.languages or ("en", "de")]
+            stated = opened.directions or [tuple(opened.config.data.languages or ("en", "de"))]
             print(json.dumps({run: languages(run, stated)}))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    try:
-        main(sys.argv[1:])
-    except (ValueError, OSError) as error:
-        sys.exit(f"{sys.argv[0]}: {error}")
+    run_script(main)

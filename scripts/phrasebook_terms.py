@@ -13,12 +13,12 @@ JSON.
 import json
 import random
 import re
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from command_line import run as run_script
 from phrasebook import corpus, lexicon
 from phrasebook.inflection import Adjective, Noun
 
@@ -90,7 +90,8 @@ def real_cases(pairs: Sequence[phrasebook.Pair]) -> Iterator[Case]:
     for source, entry, other in replacements(pairs):
         english = re.sub(rf"\b{entry.english}\b", other.english, source)
         changed[key(english)].append((source, entry, other))
-    translations = defaultdict(dict)  # sentence -> its translations, with glosses
+    # Sentence -> its translations, with glosses
+    translations: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for sentence in corpus.every_sentence():
         english = key(corpus.spell(sentence.english))
         if english in changed:
@@ -134,9 +135,9 @@ def ratios(engine: KerasEngine, measured: Sequence[Case]) -> Iterator[float]:
     translated(engine, text, glossary)  # compiles the graphs
     for _ in range(ROUNDS):
         seconds = []
-        for terms in (glossary, None):
+        for chosen in (glossary, None):
             start = time.process_time()
-            translated(engine, text, terms)
+            translated(engine, text, chosen)
             seconds.append(time.process_time() - start)
         yield seconds[0] / seconds[1]
 
@@ -173,9 +174,4 @@ def main(run: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    try:
-        main(sys.argv[1])
-    except (ValueError, OSError) as error:
-        sys.exit(f"{sys.argv[0]}: {error}")
+    run_script(main)

@@ -11,7 +11,7 @@ import itertools
 import json
 import re._constants as sre
 from collections.abc import Iterator
-from re import _parser
+from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
 from tfformer.text.protected_words import protected_words

@@ -210,7 +210,7 @@ def add_and_normalize(
     The sum is normalised: (1, T, D).
     """
     show(f"r = x + {sublayer}", "section 3.1", x[0] + output, rows)
-    normalized = residual.after(x, output[np.newaxis])
+    normalized = residual.after(x, np.asarray(output)[np.newaxis])
     name = "LayerNorm(r) = (r - mean) / sqrt(variance), the next x"
     show(name, "section 3.1", normalized[0], rows)
     return normalized
@@ -344,7 +344,7 @@ def next_word(ids: tf.Tensor, step: tf.Tensor, cache: Any) -> tuple[tf.Tensor, A
     return logits[:, 0], cache
 
 
-def best(search: Callable, beams: int, **settings: float) -> tuple[str, float]:
+def best(search: Callable[..., Any], beams: int, **settings: float) -> tuple[str, float]:
     """Return the best translation that a search finds, and its probability."""
     cache = model.decoder.empty_cache(beams, 4)
     hypotheses = search(next_word, cache, tf.constant([4]), **settings)

@@ -9,6 +9,7 @@ import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 SCRIPTS = Path(__file__).parents[1]
 
@@ -26,7 +27,7 @@ class EngineProcess:
         self, name: str, command: Sequence[object], environment: Mapping[str, str]
     ) -> None:
         self._name = name
-        self._process = subprocess.Popen(
+        process = subprocess.Popen(
             list(map(str, command)),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -34,23 +35,26 @@ class EngineProcess:
             cwd=SCRIPTS,
             env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"} | dict(environment),
         )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._process, self._tasks, self._answers = process, process.stdin, process.stdout
         self.about = self._answer()
 
-    def work(self, task: str) -> dict:
+    def work(self, task: str) -> dict[str, Any]:
         """Run a task and return its figures."""
-        self._process.stdin.write(f"{task}\n")
-        self._process.stdin.flush()
+        self._tasks.write(f"{task}\n")
+        self._tasks.flush()
         return self._answer()
 
-    def stop(self) -> dict:
+    def stop(self) -> dict[str, Any]:
         """End the process and return the engine's description with its final figures."""
-        self._process.stdin.close()
+        self._tasks.close()
         about = self.about | self._answer()
         self._process.wait()
         return about
 
-    def _answer(self) -> dict:
-        line = self._process.stdout.readline()
+    def _answer(self) -> dict[str, Any]:
+        line = self._answers.readline()
         if not line:
             raise SystemExit(f"{self._name} has ended; see the error above")
         return json.loads(line)

@@ -6,6 +6,7 @@ import platform
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tfformer import __version__
 
@@ -20,7 +21,7 @@ FEATURES = (  # processor features that matrix products use
 THREAD_SETTINGS = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_ENABLE_ONEDNN_OPTS")
 
 
-def machine() -> dict:
+def machine() -> dict[str, Any]:
     """Describe processor, load and versions, as plain JSON values.
 
     Returns:
@@ -43,7 +44,7 @@ def machine() -> dict:
     }
 
 
-def print_machine(described: dict) -> None:
+def print_machine(described: dict[str, Any]) -> None:
     """Print the result of `machine` as the header of a measurement."""
     processor = described["processor"]
     features = " ".join(processor["features"]) or "no known feature"

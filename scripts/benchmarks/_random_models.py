@@ -4,7 +4,7 @@ The end token has a bias of -1e9, so every translation has the maximum length.
 """
 
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tfformer import Translator
@@ -32,6 +32,7 @@ def random_translator(
     shape = {"preset": preset, "tie_embeddings": "all", "dialect": {"output_bias": True}}
     tokenizer = Tokenizer(vocabulary(vocab_size))
     model = new_model(ModelConfig.from_dict(shape | settings), Tokenizers(tokenizer, tokenizer))
+    assert model.output_bias is not None
     model.output_bias.assign(-1e9 * np.eye(vocab_size)[END_ID])
     return Translator(
         model, tokenizer, beam_size=beam_size, length_penalty=0.0, max_length=max_length
@@ -58,10 +59,10 @@ def ids_of(sentence: str) -> list[int]:
 
 def vocabulary(vocab_size: int) -> bytes:
     """Return a SentencePiece model with one piece for each of the words w4, w5, ..."""
-    from sentencepiece import sentencepiece_model_pb2
+    from sentencepiece import sentencepiece_model_pb2 as proto
 
-    model = sentencepiece_model_pb2.ModelProto()
-    kinds = sentencepiece_model_pb2.ModelProto.SentencePiece.Type
+    model: Any = proto.ModelProto()  # type: ignore[attr-defined]
+    kinds = model.SentencePiece.Type
     model.pieces.add(piece="<pad>", type=kinds.CONTROL)
     model.pieces.add(piece="<unk>", type=kinds.UNKNOWN)
     model.pieces.add(piece="<s>", type=kinds.CONTROL)

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from operator import truediv
 from pathlib import Path
+from typing import Any
 
 from benchmarks._engine_process import SCRIPTS, EngineProcess, say, say_peak_memory
 from benchmarks._machine import spread, spread_text
@@ -56,7 +57,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engines", nargs="+", default=engines, choices=engines)
 
 
-def measure(options: argparse.Namespace) -> dict:
+def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Return tokens per second of every engine, by batch and beam size.
 
     Returns:
@@ -80,7 +81,7 @@ def measure(options: argparse.Namespace) -> dict:
     } | summary(speeds, [(ours, peer) for ours in EXPORTS for peer in (*CTRANSLATE2, KERAS_HUB)])
 
 
-def summary(speeds: dict[str, Rounds], pairs: Sequence[tuple[str, str]]) -> dict:
+def summary(speeds: dict[str, Rounds], pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Return the speeds by setting, their spread, and the ratios of the pairs of engines."""
     return {
         "tokens_per_second": speeds,
@@ -119,7 +120,7 @@ def _engine(name: str, folder: str, options: argparse.Namespace) -> EngineProces
 
 def _rounds(engines: dict[str, EngineProcess], batch: int, beam_size: int, rounds: int) -> Rounds:
     """Measure every engine in every round, after an uncounted warm-up round."""
-    speeds = {name: [] for name in engines if beam_size == 1 or name != KERAS_HUB}
+    speeds: Rounds = {name: [] for name in engines if beam_size == 1 or name != KERAS_HUB}
     for number in range(rounds + 1):
         for name in speeds:
             time.sleep(PAUSE)

@@ -22,12 +22,14 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 FOLDER = Path(__file__).parent
 REPOSITORY = FOLDER.parents[1]
 LEAST_SECONDS = 20  # every program needs more time
 SIZES = ("num_layers", "d_model", "num_heads", "d_ff")
+
+Figures = dict[str, list[dict[str, Any]]]  # program -> the lines that it prints
 
 
 class Work(NamedTuple):
@@ -63,7 +65,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--list", action="store_true", help="print the names of the programs")
 
 
-def measure(options: argparse.Namespace) -> dict:
+def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Return the figures of each program, by name."""
     everything = all_work(options)
     if options.list:
@@ -71,7 +73,7 @@ def measure(options: argparse.Namespace) -> dict:
         return {}
     names = options.work or list(everything)
     end = time.monotonic() + options.seconds
-    figures = {}
+    figures: Figures = {}
     with tempfile.TemporaryDirectory() as cache:
         for start in range(0, len(names), options.together):
             works = {name: everything[name] for name in names[start : start + options.together]}
@@ -83,7 +85,10 @@ def all_work(options: argparse.Namespace) -> dict[str, Work]:
     """Return the programs by name, the most important of each kind first."""
     sizes = (str(options.vocab_size), str(options.length), str(options.steps))
     rows = {preset: str(options.rows // (1 + (preset == "big"))) for preset in options.presets}
-    ours, torch, decoding = {}, {}, {}
+    ours: dict[str, Work] = {}
+    torch: dict[str, Work] = {}
+    decoding: dict[str, Work] = {}
+    arguments: tuple[str, ...]
     ways = itertools.product(("mixed_bfloat16", "float32"), ("XLA", "plain"), options.presets)
     for dtype, way, preset in ways:
         arguments = (preset, dtype, way, rows[preset], *sizes)
@@ -125,10 +130,10 @@ def shape_of(preset: str) -> str:
     return json.dumps({name: PRESETS[preset][name] for name in SIZES})
 
 
-def _measure_together(works: dict[str, Work], seconds: float, cache: str) -> dict[str, list[dict]]:
+def _measure_together(works: dict[str, Work], seconds: float, cache: str) -> Figures:
     """Let all programs prepare, measure them one after another, and return their lines."""
-    figures: dict[str, list[dict]] = {}
-    processes: dict[str, subprocess.Popen] = {}
+    figures: Figures = {}
+    processes: dict[str, subprocess.Popen[str]] = {}
     for name, work in works.items():
         if obstacle := _obstacle(work, seconds):
             figures[name] = [{"left_out": obstacle}]
@@ -140,9 +145,14 @@ def _measure_together(works: dict[str, Work], seconds: float, cache: str) -> dic
                 env=_environment(work, cache),
                 text=True,
             )
-    timer = threading.Timer(seconds, lambda: [process.kill() for process in processes.values()])
+
+    def end() -> None:
+        for process in processes.values():
+            process.kill()
+
+    timer = threading.Timer(seconds, end)
     timer.start()
-    ready = {name: process.stdout.readline() for name, process in processes.items()}
+    ready = {name: next(process.stdout or iter(()), "") for name, process in processes.items()}
     for name, process in processes.items():
         output, _ = process.communicate("measure\n")
         lines = (ready[name] + output).splitlines()

@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from benchmarks._engine_process import SCRIPTS
 from benchmarks._random_models import END_ID, TOKENS, ids_of, random_sentences, random_translator
@@ -39,7 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=int, default=5, help="timed rounds per engine")
 
 
-def measure(options: argparse.Namespace) -> dict:
+def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Return speed, memory and cold start of every engine, the file sizes and the ratios."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -75,7 +76,7 @@ def _cold_start(folder: Path, engine: str, options: argparse.Namespace) -> float
     return statistics.median(seconds[1:])
 
 
-def _ratios(engines: dict[str, dict]) -> dict[str, dict[str, float]]:
+def _ratios(engines: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
     """Return the ratios of the figures of each of our engines to the peer's."""
     theirs = engines[PEER]
     ratios = {}
@@ -85,12 +86,12 @@ def _ratios(engines: dict[str, dict]) -> dict[str, dict[str, float]]:
     return ratios
 
 
-def _run(task: str, *arguments: object) -> dict:
+def _run(task: str, *arguments: object) -> dict[str, Any]:
     """Run a task in a new process of this file and return the figures that it prints."""
     start = time.perf_counter()
     command = [sys.executable, "-m", "benchmarks.on_device", task, *map(str, arguments)]
     process = subprocess.Popen(command, cwd=SCRIPTS, stdout=subprocess.PIPE, text=True)
-    line = process.stdout.readline()
+    line = next(process.stdout or iter(()), "")
     seconds = time.perf_counter() - start
     process.communicate()
     if process.returncode:
@@ -98,7 +99,7 @@ def _run(task: str, *arguments: object) -> dict:
     return json.loads(line) | {"wall_seconds": round(seconds, 2)}
 
 
-def write(folder: str, preset: str, vocab_size: str) -> dict:
+def write(folder: str, preset: str, vocab_size: str) -> dict[str, Any]:
     """Write the random model as LiteRT files and for CTranslate2."""
     from tfformer.export import ctranslate2 as ctranslate2_export
     from tfformer.export.litert import writer as litert_writer
@@ -122,7 +123,7 @@ def write(folder: str, preset: str, vocab_size: str) -> dict:
     return {}
 
 
-def speed(folder: str, engine: str, vocab_size: str, batch: str, rounds: str) -> dict:
+def speed(folder: str, engine: str, vocab_size: str, batch: str, rounds: str) -> dict[str, Any]:
     """Translate one batch repeatedly; return tokens per second and memory in MB.
 
     The first round is not counted, unless it is the only one.
@@ -183,4 +184,4 @@ def _litert(file: Path) -> Decode:
 
 if __name__ == "__main__":
     task, *arguments = sys.argv[1:]
-    print(json.dumps({"write": write, "speed": speed}[task](*arguments)))
+    print(json.dumps(write(*arguments) if task == "write" else speed(*arguments)))

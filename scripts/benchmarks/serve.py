@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import cycle, islice
+from typing import Any
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +25,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, default=60, help="duration of each measurement")
 
 
-def measure(options: argparse.Namespace) -> dict:
+def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Return the sentences per second with one client and with all clients, and their ratio."""
     from tfformer.data.sources import read_lines
     from tfformer.inference.translator import Translator
@@ -54,7 +55,7 @@ def server(run: str) -> Iterator[str]:
     command = [sys.executable, "-m", "tfformer", "serve", f"model={run}", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
-            addresses = (re.search(r"at http://(\S+)/", line) for line in process.stdout)
+            addresses = (re.search(r"at http://(\S+)/", line) for line in process.stdout or ())
             yield next(address[1] for address in addresses if address)
         finally:
             process.terminate()

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks._engine_process import EngineProcess
 from benchmarks._machine import spread_text
@@ -69,7 +69,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--marian-python", help="a Python with pymarian, fxtranslate and PyYAML")
 
 
-def measure(options: argparse.Namespace) -> dict:
+def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Return tokens per second, memory, load time and megabytes of every engine.
 
     Returns:
@@ -118,7 +118,7 @@ def _is_measured(engine: str, options: argparse.Namespace) -> bool:
 
 
 def _write_teacher(
-    folder: Path, options: argparse.Namespace, settings: dict
+    folder: Path, options: argparse.Namespace, settings: dict[str, Any]
 ) -> dict[str, Artifact]:
     from tfformer.export import ctranslate2 as ctranslate2_export
 
@@ -140,7 +140,7 @@ def _write_teacher(
 
 
 def _write_student(
-    folder: Path, options: argparse.Namespace, settings: dict
+    folder: Path, options: argparse.Namespace, settings: dict[str, Any]
 ) -> dict[str, Artifact]:
     artifacts = {}
     samples = random_sentences(options.vocab_size, 2, 8)
@@ -191,7 +191,7 @@ def _start(
 
 def _rounds(engines: dict[str, EngineProcess], setting: str, batch: int, rounds: int) -> Rounds:
     """Measure every engine in every round, after an uncounted warm-up round."""
-    speeds = {name: [] for name in engines}
+    speeds: Rounds = {name: [] for name in engines}
     for number in range(rounds + 1):
         for name, engine in engines.items():
             time.sleep(PAUSE)

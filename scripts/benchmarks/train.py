@@ -13,6 +13,7 @@ import statistics
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from benchmarks._engine_process import EngineProcess
 from benchmarks._machine import spread, spread_text
@@ -52,7 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--torch", default="", help="the Python program that imports torch")
 
 
-def measure(options: argparse.Namespace) -> dict:
+def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Return target tokens per second of every engine.
 
     Returns:
@@ -64,7 +65,7 @@ def measure(options: argparse.Namespace) -> dict:
         tokens = write_work(folder, options)
         names = [*OURS, *options.peers]
         engines = {name: _engine(name, folder, options.torch) for name in names}
-        speeds = {name: [] for name in engines}
+        speeds: dict[str, list[float]] = {name: [] for name in engines}
         for _ in range(options.rounds):
             for name, engine in engines.items():
                 speeds[name].append(round(tokens / engine.work("train")["seconds"], 1))
@@ -94,7 +95,7 @@ def _ratios(speeds: dict[str, list[float]]) -> dict[str, dict[str, float]]:
     return ratios
 
 
-def real_batches(options: argparse.Namespace) -> list[tuple]:
+def real_batches(options: argparse.Namespace) -> list[tuple[Any, ...]]:
     """Return the first batches of a shuffled epoch of the corpus, see `Batches.batch`."""
     from tfformer.data.batches import Batches
     from tfformer.data.encoding import encode_text
@@ -116,7 +117,7 @@ def write_work(folder: Path, options: argparse.Namespace) -> int:
     from tfformer.config import PRESETS
 
     batches = real_batches(options)
-    arrays = {}
+    arrays: dict[str, Any] = {}
     for number, (inputs, labels, _) in enumerate(batches):
         named = {"source": inputs["source"], "target": inputs["target"], "labels": labels}
         arrays |= {f"{name}_{number}": ids for name, ids in named.items()}
@@ -131,7 +132,7 @@ def write_work(folder: Path, options: argparse.Namespace) -> int:
 def _engine(name: str, folder: Path, torch: str) -> EngineProcess:
     """Start the process of an engine, which trainers/process.py runs."""
     script, *arguments = (OURS | PEERS)[name]
-    python = sys.executable
+    python = Path(sys.executable)
     if script == "torch_trainer.py":
         python = Path(torch).absolute()
         if not python.is_file():

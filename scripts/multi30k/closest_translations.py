@@ -13,7 +13,7 @@ second closest of every sentence, and so on. Equal translations count once.
 import sys
 from pathlib import Path
 
-from sacrebleu.metrics import BLEU
+from sacrebleu import BLEU
 from tqdm import tqdm
 
 from tfformer.data.sources import read_lines

@@ -32,7 +32,7 @@ TEST = "test_2016_flickr"
 def main(run: str, data: str) -> None:
     """Print the scores of the run on the test set in the folder `data`."""
     translator = Translator.load(run)
-    source, target = Run.open(run).config.data.languages
+    source, target = Run.open(run).config.data.languages or ("en", "de")
     sentences = test_lines(data, source)
     references = test_lines(data, target)
     tokenised = test_lines(data, f"lc.norm.tok.{target}")
@@ -47,8 +47,8 @@ def main(run: str, data: str) -> None:
         bleu = sacrebleu.BLEU(tokenize="none", force=True)
         lowered = bleu.corpus_score([moses(hypothesis) for hypothesis in hypotheses], [tokenised])
         measured[name] = {
-            "13a": round(cased["bleu"], 2),
-            "chrf": round(cased["chrf"], 2),
+            "13a": round(float(cased["bleu"]), 2),
+            "chrf": round(float(cased["chrf"]), 2),
             "tok_lc": round(lowered.score, 2),
         }
         first = f"{cased['bleu']:.2f} ({cased['signature']})"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import sentencepiece
 
@@ -19,7 +20,7 @@ def short_pairs() -> list[tuple[str, str]]:
     ]
 
 
-def train_pieces(path: Path, texts: Iterable[str], size: int, **settings: object) -> None:
+def train_pieces(path: Path, texts: Iterable[str], size: int, **settings: Any) -> None:
     """Train a vocabulary without normalisation, whose table alone would take 240 kB."""
     with path.open("wb") as file:
         sentencepiece.SentencePieceTrainer.train(

@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import sentencepiece
 import torch
@@ -32,7 +33,7 @@ UNUSED = 3  # unused rows after the languages, as in M2M100
 class Cutter:
     """A tokenizer that encodes and decodes with the given functions."""
 
-    def __init__(self, encode: Callable[[str], list[int]], decode: Callable) -> None:
+    def __init__(self, encode: Callable[[str], list[int]], decode: Callable[..., Any]) -> None:
         self.encode = encode
         self._decode = decode
 
@@ -99,7 +100,7 @@ def make(out: Path, name: str, pairs: list[tuple[str, str]]) -> None:
     generator = torch.Generator().manual_seed(sum(map(ord, name)))
     randomise(model, generator)
     both = [(languages[0], languages[-1], *pair) for pair in pairs]
-    both += [(languages[-1], languages[0], *reversed(pair)) for pair in pairs]
+    both += [(languages[-1], languages[0], target, source) for source, target in pairs]
     train(model, encode, both, generator)
     model.generation_config.update(
         num_beams=4, max_length=200, early_stopping=True, forced_bos_token_id=ids[languages[-1]]

@@ -14,6 +14,7 @@ import json
 import sys
 from collections import OrderedDict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import sentencepiece
@@ -33,7 +34,7 @@ MARGIN = 1e-3  # minimum difference of the two highest logits; rounding cannot r
 class Row:
     """One fixture: arguments of MarianConfig, and properties of the vocabulary."""
 
-    config: dict
+    config: dict[str, Any]
     separate: bool = False  # whether source and target have separate vocabularies
     pad: int | None = None  # the id of padding; None for the last id
     eos: int = 0
@@ -225,7 +226,7 @@ def randomise(model: MarianMTModel, row: Row, pad: int, generator: torch.Generat
 def train(
     model: MarianMTModel,
     tokenizer: MarianTokenizer,
-    texts: list,
+    texts: list[tuple[str, str]],
     row: Row,
     generator: torch.Generator,
 ) -> None:
@@ -263,7 +264,7 @@ def answer(
     out: Path,
     model: MarianMTModel,
     tokenizer: MarianTokenizer,
-    texts: list,
+    texts: list[tuple[str, str]],
     row: Row,
     target: dict[str, int],
 ) -> None:
@@ -317,7 +318,7 @@ def beam(
     size: int,
     alpha: float,
     stops: bool,
-) -> list:
+) -> list[list[Any]]:
     """Return all hypotheses of one sentence as [ids, score]; [] if one of them did not end."""
     output = model.generate(
         **tokenizer([source], return_tensors="pt"),
@@ -346,8 +347,8 @@ def states(
     out: Path,
     model: MarianMTModel,
     tokenizer: MarianTokenizer,
-    sources: list,
-    greedy: list,
+    sources: list[str],
+    greedy: list[list[int]],
 ) -> None:
     """Write the states of every layer and the logits of a padded batch."""
     start = model.config.decoder_start_token_id

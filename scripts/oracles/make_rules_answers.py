@@ -10,6 +10,7 @@ import json
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import AutoModelForSeq2SeqLM
@@ -38,7 +39,7 @@ def main(folder: Path) -> None:
     (folder / "rules.json").write_text(json.dumps(answers, separators=(",", ":")) + "\n")
 
 
-def answers_of(folder: Path) -> list[dict]:
+def answers_of(folder: Path) -> list[dict[str, Any]]:
     """Return the best ids and scores of greedy and beam search under each setting."""
     stored = json.loads((folder / "expected.json").read_text())
     model = AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
@@ -58,7 +59,9 @@ def answers_of(folder: Path) -> list[dict]:
     return answers
 
 
-def best(model: torch.nn.Module, ids: list[int], beams: int, stated: dict) -> tuple:
+def best(
+    model: torch.nn.Module, ids: list[int], beams: int, stated: dict[str, Any]
+) -> tuple[list[int], float | None]:
     """Return the ids after the start token, and the score if it is a beam search."""
     output = model.generate(
         input_ids=torch.tensor([ids]),

@@ -8,6 +8,7 @@ take a few minutes on one thread.
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from fixture_texts import MARIAN_IDS, train_pieces
 from pymarian import Trainer
@@ -19,7 +20,8 @@ PRE = {
 }
 SSRU = {"transformer_decoder_autoreg": "rnn", "dec_cell": "ssru", "enc_depth": 6}
 SHARED = {"tied_embeddings_all": True}
-SHAPES = {  # name -> options; without `tied_embeddings_all` there are two vocabularies
+# Name -> options; without `tied_embeddings_all` there are two vocabularies
+SHAPES: dict[str, dict[str, Any]] = {
     "post-swish-shared": {"transformer_ffn_activation": "swish"} | SHARED,
     "post-relu-shared": {"transformer_ffn_activation": "relu"} | SHARED,
     "post-relu-separate": {"transformer_ffn_activation": "relu"},

@@ -7,6 +7,7 @@ import functools
 import json
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import process
 import torch
@@ -15,7 +16,7 @@ from transformers import MarianConfig, MarianMTModel
 SOURCE_LENGTH = 20
 
 
-def prepare(shape: dict, dtype: str, vocab_size: int) -> Callable[[int, int], None]:
+def prepare(shape: dict[str, Any], dtype: str, vocab_size: int) -> Callable[[int, int], None]:
     """Return a function that decodes random sentences with random weights."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = new_model(shape, vocab_size).to(device, getattr(torch, dtype)).eval()
@@ -36,9 +37,9 @@ def prepare(shape: dict, dtype: str, vocab_size: int) -> Callable[[int, int], No
     return decode
 
 
-def new_model(shape: dict, vocab_size: int) -> MarianMTModel:
+def new_model(shape: dict[str, Any], vocab_size: int) -> MarianMTModel:
     """Return a model of the shape of a preset."""
-    sizes = {}
+    sizes: dict[str, int] = {}
     for stack in ("encoder", "decoder"):
         sizes |= {
             f"{stack}_layers": shape["num_layers"],

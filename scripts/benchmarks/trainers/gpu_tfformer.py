@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 START = time.perf_counter()
 
@@ -41,7 +42,7 @@ def main() -> None:
     preset, dtype, way = sys.argv[1:4]
     rows, vocab_size, length, steps = map(int, sys.argv[4:8])
     keras.utils.set_random_seed(1)
-    shape = {"dropout": 0.1, "tie_embeddings": "all"} | PRESETS[preset]
+    shape: dict[str, Any] = {"dropout": 0.1, "tie_embeddings": "all"} | PRESETS[preset]
     model = Transformer(vocab_size, vocab_size, dtype=dtype, **shape)
     config = Config.from_dict({"model": {"preset": preset}, "training": {"optimizer": "adam"}})
     optimizer = new_optimizer(config, epoch_steps=100)
@@ -56,7 +57,7 @@ def main() -> None:
         losses.extend(history.history["loss"])
         return time.perf_counter() - start
 
-    losses = []
+    losses: list[float] = []
     seconds(1)
     first = time.perf_counter() - START
     print(json.dumps({"first_update_seconds": round(first, 1)}), flush=True)
@@ -125,7 +126,7 @@ def _product_flops(dtype: str, size: int) -> float:
     return 20 * 2 * size**3 / (time.perf_counter() - start)
 
 
-def _profile(train: Callable[[], float]) -> dict[str, list]:
+def _profile(train: Callable[[], float]) -> dict[str, list[tuple[str, float, int]]]:
     """Return the longest kernels of each line of the GPU's timeline: name, ms a step, launches."""
     with tempfile.TemporaryDirectory() as folder:
         with tf.profiler.experimental.Profile(folder):
@@ -135,16 +136,23 @@ def _profile(train: Callable[[], float]) -> dict[str, list]:
     kernels = {}
     for plane in space.planes:
         for line in plane.lines if "GPU" in plane.name else ():
-            times, launches = Counter(), Counter()
+            picoseconds: Counter[str] = Counter()
+            launches: Counter[str] = Counter()
             for event in line.events:
                 name = plane.event_metadata[event.metadata_id].name
-                times[name] += event.duration_ps / 1e9 / PROFILED_STEPS
-                launches[name] += 1 / PROFILED_STEPS
-            longest = times.most_common(LISTED_KERNELS)
-            rows = [[name[:100], round(ms, 3), round(launches[name])] for name, ms in longest]
-            all_kernels = ["all", round(times.total(), 3), round(launches.total())]
-            kernels[f"{plane.name} {line.name}"] = [all_kernels, *rows]
+                picoseconds[name] += event.duration_ps
+                launches[name] += 1
+            longest = picoseconds.most_common(LISTED_KERNELS)
+            kernels[f"{plane.name} {line.name}"] = [
+                _per_step("all", picoseconds.total(), launches.total()),
+                *(_per_step(name[:100], time, launches[name]) for name, time in longest),
+            ]
     return kernels
+
+
+def _per_step(name: str, picoseconds: int, launches: int) -> tuple[str, float, int]:
+    milliseconds = picoseconds / 1e9 / PROFILED_STEPS
+    return name, round(milliseconds, 3), round(launches / PROFILED_STEPS)
 
 
 main()

@@ -48,7 +48,7 @@ def main() -> None:
         losses.append(loss.item())  # waits for the device
         return time.perf_counter() - start
 
-    losses = []
+    losses: list[float] = []
     seconds(1)
     first = time.perf_counter() - START
     print(json.dumps({"first_update_seconds": round(first, 1)}), flush=True)

@@ -1,5 +1,8 @@
 """Train tfformer, keras-hub's layers, or Keras' attention as in TensorFlow's tutorial."""
 
+from collections.abc import Callable
+from typing import Any
+
 import process
 import tensorflow as tf
 
@@ -11,16 +14,19 @@ import keras  # noqa: E402
 from tfformer import SmoothedCrossEntropy, Transformer  # noqa: E402
 from tfformer.model.positions import positional_encoding  # noqa: E402
 
+Layers = list[keras.layers.Layer]
+
 PAPER = {"beta_1": 0.9, "beta_2": 0.98, "epsilon": 1e-9}
 
 
-def build(shape: dict, engine: str, dtype: str, *flags: str) -> tuple[process.Step, process.Count]:
+def build(
+    shape: dict[str, Any], engine: str, dtype: str, *flags: str
+) -> tuple[process.Step, process.Count]:
     """Return the engine's training step, and a function that counts the parameters."""
     keras.config.set_dtype_policy(dtype)
     shape = dict(shape)
     smoothing = shape.pop("label_smoothing")
-    new_model = {"tfformer": ours, "keras-hub": keras_hub_model, "tutorial": tutorial_model}[engine]
-    model = new_model(**shape)
+    model = MODELS[engine](**shape)
     optimizer = keras.optimizers.Adam(1e-3, **PAPER)
     is_ours = engine == "tfformer" or "our_loss" in flags
     loss = SmoothedCrossEntropy(smoothing) if is_ours else KerasCrossEntropy(smoothing)
@@ -50,7 +56,7 @@ class KerasCrossEntropy(keras.losses.Loss):
         )
 
 
-def ours(vocab_size: int, **shape: float) -> keras.Model:
+def ours(vocab_size: int, **shape: Any) -> keras.Model:
     """Return tfformer's model, in which both embeddings and the output share one matrix."""
     return Transformer(vocab_size, vocab_size, tie_embeddings="all", **shape)
 
@@ -80,7 +86,7 @@ class Peer(keras.Model):
     """A model of an embedding, the layers `encode`, the layers `decode`, and logits."""
 
     def __init__(
-        self, vocab_size: int, d_model: int, dropout: float, encoders: list, decoders: list
+        self, vocab_size: int, d_model: int, dropout: float, encoders: Layers, decoders: Layers
     ) -> None:
         super().__init__()
         self.embedding = Embedding(vocab_size, d_model)
@@ -152,6 +158,7 @@ class TutorialLayer(keras.layers.Layer):
         )
         x = self.normalizations[0](x + attended)
         for attention in further:
+            assert encoder_padding_mask is not None
             mask = encoder_padding_mask[:, None, :]
             x = self.normalizations[1](
                 x + attention(x, memory, attention_mask=mask, training=training)
@@ -167,6 +174,12 @@ def tutorial_model(
     decoders = [TutorialLayer(d_model, num_heads, d_ff, dropout, 2) for _ in range(num_layers)]
     return Peer(vocab_size, d_model, dropout, encoders, decoders)
 
+
+MODELS: dict[str, Callable[..., keras.Model]] = {
+    "tfformer": ours,
+    "keras-hub": keras_hub_model,
+    "tutorial": tutorial_model,
+}
 
 if __name__ == "__main__":
     process.run(build)

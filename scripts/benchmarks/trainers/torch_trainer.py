@@ -1,6 +1,7 @@
 """Train torch.nn.Transformer."""
 
 import math
+from typing import Any
 
 import process
 import torch
@@ -53,7 +54,7 @@ class Translation(nn.Module):
         return x @ self.embedding.weight.T
 
 
-def build(shape: dict, dtype: str) -> tuple[process.Step, process.Count]:
+def build(shape: dict[str, Any], dtype: str) -> tuple[process.Step, process.Count]:
     """Return the training step, and a function that counts the parameters."""
     torch.set_num_threads(process.THREADS)
     shape = dict(shape)
