@@ -5,13 +5,13 @@ being continued.
 """
 
 from collections.abc import Mapping
-from typing import Any, Self, Unpack
+from typing import Any, Unpack
 
 import keras
 import tensorflow as tf
 
 from tfformer.argument_checks import require, require_number, require_size
-from tfformer.config import PRESETS, Dialect
+from tfformer.config import Dialect
 from tfformer.model.base_layer import Activation, LayerOptions, Shape, arguments_of, register
 from tfformer.model.cache import Cache, with_capacity
 from tfformer.model.embedding import TokenEmbedding
@@ -110,30 +110,6 @@ class LanguageModel(TokenModel):
             name=name,
             dtype=self.dtype_policy,
         )
-
-    @classmethod
-    def from_preset(cls, preset: str, vocab_size: int, **arguments: Any) -> Self:
-        """Build a model of a preset size, with newly initialised weights.
-
-        Args:
-            preset: "tiny", "small", "base" or "big" (the last two are the paper's, table 3).
-            vocab_size: Size V of the vocabulary.
-            **arguments: Other constructor arguments, which override those of the preset.
-
-        Returns:
-            The model.
-
-        Raises:
-            ValueError: The preset is not known, or an argument is invalid.
-
-        Example:
-            >>> import tfformer
-            >>> model = tfformer.LanguageModel.from_preset("tiny", 100, num_layers=1)
-            >>> model.d_model, model.num_layers
-            (128, 1)
-        """
-        require("preset", preset, tuple(PRESETS))
-        return cls(vocab_size, **PRESETS[preset] | arguments)
 
     def build(self, ids_shape: Shape | None = None) -> None:
         if self.built:

@@ -7,6 +7,7 @@ Shape letters: B batch, R rows being decoded (B, or B times the beam size), T qu
 positions, D d_model, H heads, L cache capacity.
 """
 
+from collections.abc import Iterator
 from typing import Any, Unpack, get_args
 
 import keras
@@ -117,6 +118,7 @@ class _TransformerLayer(SequenceLayer):
     """The arguments and sub-layers that EncoderLayer and DecoderLayer share."""
 
     feed_forward_class: type[keras.layers.Layer] = FeedForward
+    sublayer_names: tuple[str, ...] = ("self_attention", "feed_forward")  # attributes
 
     def __init__(
         self,
@@ -172,14 +174,11 @@ class _TransformerLayer(SequenceLayer):
             dtype=self.dtype_policy,
         )
 
-    def sublayers(self) -> tuple[keras.layers.Layer, ...]:
-        """Return the sub-layers and their residuals in the order of computation."""
-        return (
-            self.self_attention,
-            self.self_attention_residual,
-            self.feed_forward,
-            self.feed_forward_residual,
-        )
+    def sublayers(self) -> Iterator[keras.layers.Layer]:
+        """Yield each sub-layer and its residual, in the order of computation."""
+        for name in self.sublayer_names:
+            yield getattr(self, name)
+            yield getattr(self, f"{name}_residual")
 
     def build(self, x_shape: Shape | None = None) -> None:
         for layer in self.sublayers():
@@ -297,22 +296,9 @@ class EncoderLayer(_TransformerLayer):
 class DecoderLayer(_TransformerLayer):
     """Self-attention, attention to the memory and feed-forward (figure 1, right).
 
-    Each sub-layer has a residual connection. `call` applies the causal mask by default.
-
-    Args:
-        d_model: Width of the model, the size of each vector.
-        num_heads: Number of attention heads; must divide `d_model`.
-        d_ff: Width of the feed-forward sub-layer's hidden layer.
-        dropout: Dropout rate on each sub-layer's output (section 5.4).
-        activation: "relu", "gelu", "swish" or a function, see `FeedForward`.
-        norm: "post" as in the paper, or "pre"; "marian" is the same here as "pre", see
-            `MarianDecoderLayer`.
-        use_bias: Add a bias to the projections of both attentions.
-        epsilon: Added to the variance in each layer normalisation.
-        **options: Keyword arguments of any Keras layer, see `LayerOptions`.
-
-    Attributes:
-        feed_forward_class: The class of the feed-forward sub-layer, as in `EncoderLayer`.
+    Each sub-layer has a residual connection. `call` applies the causal mask by default. The
+    arguments and attributes are those of `EncoderLayer`; for `norm="marian"`, see
+    `MarianDecoderLayer`.
 
     Raises:
         ValueError: An argument is invalid; the message names it and its valid values.
@@ -325,22 +311,13 @@ class DecoderLayer(_TransformerLayer):
         TensorShape([1, 3, 8])
     """
 
+    sublayer_names = ("self_attention", "cross_attention", "feed_forward")
+
     def _add_sublayers(self) -> None:
         # Cross-attention last: the order determines the initialisers' seeds and the weight order.
         super()._add_sublayers()
         self.cross_attention = self._attention("cross_attention")
         self.cross_attention_residual = self._residual("cross_attention_residual")
-
-    def sublayers(self) -> tuple[keras.layers.Layer, ...]:
-        """Return the sub-layers and their residuals in the order of computation."""
-        return (
-            self.self_attention,
-            self.self_attention_residual,
-            self.cross_attention,
-            self.cross_attention_residual,
-            self.feed_forward,
-            self.feed_forward_residual,
-        )
 
     def build(self, x_shape: Shape | None = None, memory_shape: Shape | None = None) -> None:
         super().build(x_shape)

@@ -10,7 +10,6 @@ Shape letters: B batch, R rows being decoded, T positions, N beams, D d_model, H
 from collections.abc import Callable
 from typing import Any, Unpack
 
-import keras
 import tensorflow as tf
 
 from tfformer.argument_checks import require_size
@@ -177,21 +176,12 @@ class RecurrentDecoderLayer(DecoderLayer):
     Its `cache` contains the states (R, N, D) of N beams.
     """
 
+    sublayer_names = ("recurrence", "cross_attention", "feed_forward")
+
     def _add_self_attention(self) -> None:
         policy = self.dtype_policy
         self.recurrence = SimpleRecurrentUnit(self.d_model, name="recurrence", dtype=policy)
         self.recurrence_residual = self._residual("recurrence_residual")
-
-    def sublayers(self) -> tuple[keras.layers.Layer, ...]:
-        """Return the sub-layers and their residuals in the order of computation."""
-        return (
-            self.recurrence,
-            self.recurrence_residual,
-            self.cross_attention,
-            self.cross_attention_residual,
-            self.feed_forward,
-            self.feed_forward_residual,
-        )
 
     def attend_to_sequence(
         self,

@@ -297,21 +297,9 @@ class Decoder(_Stack):
     """Positional encoding and a stack of decoder layers (section 3.1).
 
     `call` decodes all positions at once, by default with a causal mask; `step` decodes new
-    positions, given a cache of earlier ones.
-
-    Args:
-        num_layers: Number of layers.
-        d_model: Width of the model, the size of each vector; must be even.
-        num_heads: Number of attention heads; must divide `d_model`.
-        d_ff: Width of the feed-forward sub-layers' hidden layer.
-        dropout: Dropout rate on the embeddings and on each sub-layer's output (section 5.4).
-        activation: "relu", "gelu", "swish" or a function, see `FeedForward`.
-        norm: "post" as in the paper; "pre", with one more normalisation after the last layer; or
-            "marian", which is "pre" computed as in marian-decoder, see `MarianDecoderLayer`.
-        use_bias: Add a bias to the projections of the attentions.
-        dialect: Where an imported model differs from the paper: "paper", "marian", "m2m100", or a
-            mapping of fields, see `Dialect`. A stack reads its positions and its epsilon.
-        **options: Keyword arguments of any Keras layer, see `LayerOptions`.
+    positions, given a cache of earlier ones. The arguments are those of `Encoder`; with
+    `norm="marian"`, which is "pre" computed as in marian-decoder, the layers are of the class
+    `MarianDecoderLayer`.
 
     Attributes:
         layer_class: The class of the layers. A subclass may name a subclass of `DecoderLayer`.

@@ -4,12 +4,13 @@ Shape letters: D d_model, V vocabulary.
 """
 
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any, Self, get_args
 
 import keras
 import tensorflow as tf
 
-from tfformer.config import Dialect, TieEmbeddings
+from tfformer.argument_checks import require
+from tfformer.config import PRESETS, Dialect, TieEmbeddings
 from tfformer.model.base_layer import arguments_of
 from tfformer.model.data_parallel import ShardedModel
 from tfformer.model.embedding import TokenEmbedding
@@ -35,6 +36,30 @@ class TokenModel(ShardedModel):
     def __init__(self, **layer: Any) -> None:
         super().__init__(**layer)
         self.autocast = False  # float ids would lose digits in half precision
+
+    @classmethod
+    def from_preset(cls, preset: str, *vocab_sizes: int, **arguments: Any) -> Self:
+        """Build a model of a preset size, with newly initialised weights.
+
+        Args:
+            preset: "tiny", "small", "base" or "big" (the last two are the paper's, table 3).
+            *vocab_sizes: Sizes of the source and the target vocabulary, or of the only one.
+            **arguments: Other constructor arguments, which override those of the preset.
+
+        Returns:
+            The model.
+
+        Raises:
+            ValueError: The preset is not known, or an argument is invalid.
+
+        Example:
+            >>> import tfformer
+            >>> model = tfformer.Transformer.from_preset("tiny", 100, 120, num_layers=1)
+            >>> model.d_model, model.num_layers
+            (128, 1)
+        """
+        require("preset", preset, tuple(PRESETS))
+        return cls(*vocab_sizes, **PRESETS[preset] | arguments)
 
     def logits(self, hidden: tf.Tensor) -> tf.Tensor:
         """Project hidden states (..., D) to logits (..., V) with the output embedding."""

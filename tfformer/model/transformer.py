@@ -5,13 +5,13 @@ Shape letters: B batch, S source, T target, N beams, D d_model, V vocabulary, R 
 """
 
 from collections.abc import Mapping
-from typing import Any, Self, Unpack, get_args
+from typing import Any, Unpack, get_args
 
 import keras
 import tensorflow as tf
 
 from tfformer.argument_checks import require, require_number, require_size
-from tfformer.config import PRESETS, DecoderKind, Dialect
+from tfformer.config import DecoderKind, Dialect
 from tfformer.model.base_layer import Activation, LayerOptions, Shape, arguments_of, register
 from tfformer.model.cache import BeamCache, Cache, with_capacity
 from tfformer.model.embedding import TokenEmbedding
@@ -142,33 +142,6 @@ class Transformer(TokenModel):
         self._add_embeddings()
         self._add_stacks()
         self.build({"source": (None, None), "target": (None, None)})  # no shape depends on a call
-
-    @classmethod
-    def from_preset(
-        cls, preset: str, source_vocab_size: int, target_vocab_size: int, **arguments: Any
-    ) -> Self:
-        """Build a model of a preset size, with newly initialised weights.
-
-        Args:
-            preset: "tiny", "small", "base" or "big" (the last two are the paper's, table 3).
-            source_vocab_size: Size of the source vocabulary.
-            target_vocab_size: Size V of the target vocabulary.
-            **arguments: Other constructor arguments, which override those of the preset.
-
-        Returns:
-            The model.
-
-        Raises:
-            ValueError: The preset is not known, or an argument is invalid.
-
-        Example:
-            >>> import tfformer
-            >>> model = tfformer.Transformer.from_preset("tiny", 100, 120, num_layers=1)
-            >>> model.d_model, model.num_layers
-            (128, 1)
-        """
-        require("preset", preset, tuple(PRESETS))
-        return cls(source_vocab_size, target_vocab_size, **PRESETS[preset] | arguments)
 
     def _add_embeddings(self) -> None:
         """Create the embeddings; embeddings that `tie_embeddings` ties are one object."""
