@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from tfformer.cli.options import TEXT_FILE, examples
@@ -39,12 +37,6 @@ def serve(
     directory or a SavedModel, LiteRT or CTranslate2 export. With several models, name each:
     en-de=runs/a de-en=models/b.
     """
-    for model in models:  # each may be NAME=PATH
-        path = Path(model) if Path(model).exists() else Path(model.partition("=")[2] or model)
-        if not path.is_dir():
-            raise FileNotFoundError(
-                f"{path} is neither a run directory nor an export; pass one of them"
-            )
     from tfformer.serving.server import serve as serve_models
 
     serve_models(models, host, port, allowed_hosts=allow_host, api_keys=api_keys)

@@ -14,7 +14,6 @@ from tfformer.argument_checks import require, require_number, require_size
 from tfformer.config import Dialect
 from tfformer.model.base_layer import Activation, LayerOptions, Shape, arguments_of, register
 from tfformer.model.cache import Cache, with_capacity
-from tfformer.model.embedding import TokenEmbedding
 from tfformer.model.masks import look_ahead_mask, positions_in_segments, segment_mask
 from tfformer.model.stacks import STACK_ARGUMENTS, Encoder
 from tfformer.model.token_model import TIES, TokenModel, ToLogits
@@ -27,24 +26,14 @@ class LanguageModel(TokenModel):
 
     It uses encoder layers with a look-ahead mask, which are decoder layers without cross-attention
     (Liu et al. 2018, section 4.2.3). The probability of a sequence is exact: log p(x) = sum over t
-    of log p(x_t | x_<t), including the end token. Padding may follow.
+    of log p(x_t | x_<t), including the end token. Padding may follow. The arguments without a
+    description are those of `Transformer`.
 
     Args:
         vocab_size: Size V of the vocabulary.
-        num_layers: Number of layers.
-        d_model: Width of the model, the size of each vector; must be even.
-        num_heads: Number of attention heads; must divide `d_model`.
-        d_ff: Width of the feed-forward sub-layers' hidden layer.
-        dropout: Dropout rate on the embeddings and on each sub-layer's output (section 5.4).
         tie_embeddings: With "none" or "input" the output projection is a separate matrix, otherwise
             the transposed embedding.
-        activation: "relu", "gelu", "swish" or a function, see `FeedForward`.
         norm: "post" as in the paper, or "pre".
-        use_bias: Add a bias to the projections of the attention.
-        dialect: How an imported model differs from the paper: "paper", "marian", "m2m100", or a
-            mapping of fields, see `Dialect`. The model itself ignores the fields that configure the
-            search.
-        **options: Keyword arguments of any Keras layer, see `LayerOptions`.
 
     Attributes:
         embedding: The `TokenEmbedding` of the input tokens.
@@ -94,29 +83,18 @@ class LanguageModel(TokenModel):
         self.norm = require("norm", norm, ("post", "pre"))
         self.use_bias = use_bias
         self.dialect = Dialect.of(dialect)
-        self.embedding = self._embedding("embedding")
+        self.embedding = self._embedding(self.vocab_size, "embedding")
         self.output_embedding = self.embedding
         if tie_embeddings in ("none", "input"):
-            self.output_embedding = self._embedding("output_embedding")
+            self.output_embedding = self._embedding(self.vocab_size, "output_embedding")
         arguments = arguments_of(self, (*STACK_ARGUMENTS, "dialect"))
         self.stack = self.stack_class(**arguments, name="stack", dtype=self.dtype_policy)
         self.build((None, None))
 
-    def _embedding(self, name: str) -> TokenEmbedding:
-        return TokenEmbedding(
-            self.vocab_size,
-            self.d_model,
-            self.dialect.scale_embedding,
-            name=name,
-            dtype=self.dtype_policy,
-        )
-
     def build(self, ids_shape: Shape | None = None) -> None:
         if self.built:
             return
-        for embedding in (self.embedding, self.output_embedding):
-            if not embedding.built:
-                embedding.build((None, None))
+        self._build_embeddings(self.embedding, self.output_embedding)
         self.stack.build((None, None, self.d_model))
         self._create_output_bias(self.vocab_size)
 

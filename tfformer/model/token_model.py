@@ -28,6 +28,8 @@ class TokenModel(ShardedModel):
     """
 
     arguments: tuple[str, ...] = ()  # constructor arguments, all stored as attributes
+    embedding_class: type[TokenEmbedding] = TokenEmbedding
+    d_model: int
     dialect: Dialect
     output_embedding: TokenEmbedding  # the embedding whose transposed matrix projects to logits
     output_bias: keras.Variable | None  # the bias (V,) of the logits; None without one
@@ -99,6 +101,20 @@ class TokenModel(ShardedModel):
     ) -> None:
         """Raise NotImplementedError: Keras' quantisation has no effect on these layers."""
         raise quantization_error(self, mode)
+
+    def _embedding(self, vocab_size: int, name: str) -> TokenEmbedding:
+        return self.embedding_class(
+            vocab_size,
+            self.d_model,
+            self.dialect.scale_embedding,
+            name=name,
+            dtype=self.dtype_policy,
+        )
+
+    def _build_embeddings(self, *embeddings: TokenEmbedding) -> None:
+        for embedding in embeddings:  # tied embeddings are one object
+            if not embedding.built:
+                embedding.build((None, None))
 
     def _create_output_bias(self, vocab_size: int) -> None:
         self.output_bias = None

@@ -14,7 +14,6 @@ from tfformer.argument_checks import require, require_number, require_size
 from tfformer.config import DecoderKind, Dialect
 from tfformer.model.base_layer import Activation, LayerOptions, Shape, arguments_of, register
 from tfformer.model.cache import BeamCache, Cache, with_capacity
-from tfformer.model.embedding import TokenEmbedding
 from tfformer.model.guided_alignment import alignment_loss
 from tfformer.model.marian_layers import ZeroStartEmbedding
 from tfformer.model.masks import padding_mask, positions_in_segments, segment_mask
@@ -146,6 +145,8 @@ class Transformer(TokenModel):
     def _add_embeddings(self) -> None:
         """Create the embeddings; embeddings that `tie_embeddings` ties are one object."""
         ties = self.tie_embeddings
+        if self.dialect.zero_start:  # every target begins with a start token, but no source
+            self.embedding_class = ZeroStartEmbedding
         name_of_source = "shared_embedding" if ties == "all" else "source_embedding"
         self.source_embedding = self._embedding(self.source_vocab_size, name_of_source)
         self.target_embedding = self.source_embedding
@@ -168,25 +169,12 @@ class Transformer(TokenModel):
         decoder_class = RecurrentDecoder if self.decoder_kind == "ssru" else self.decoder_class
         self.decoder = decoder_class(**arguments, name="decoder")
 
-    def _embedding(self, vocab_size: int, name: str) -> TokenEmbedding:
-        # Every target begins with a start token; no source contains one.
-        embedding_class = ZeroStartEmbedding if self.dialect.zero_start else TokenEmbedding
-        return embedding_class(
-            vocab_size,
-            self.d_model,
-            self.dialect.scale_embedding,
-            name=name,
-            dtype=self.dtype_policy,
-        )
-
     def build(
         self, inputs_shape: dict[str, Shape] | None = None, target_shape: Shape | None = None
     ) -> None:
         if self.built:
             return
-        for embedding in (self.source_embedding, self.target_embedding, self.output_embedding):
-            if not embedding.built:
-                embedding.build((None, None))
+        self._build_embeddings(self.source_embedding, self.target_embedding, self.output_embedding)
         vectors = (None, None, self.d_model)
         self.encoder.build(vectors)
         self.decoder.build(vectors)

@@ -4,7 +4,7 @@ import asyncio
 import math
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Annotated, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
@@ -19,6 +19,7 @@ from tfformer.serving.errors import RequestError
 from tfformer.serving.languages import Direction
 from tfformer.serving.request_queue import RequestQueue
 from tfformer.text import FORMATS, Glossary, Links, Segment, TextTranslator, XmlError, segments
+from tfformer.text.text_translator import portions
 
 CACHE_BYTES = 64 * 2**20
 PORTION = 32  # maximum sentences of one text in the queue at a time
@@ -248,7 +249,7 @@ class QueuedTranslator:
         stretches = await asyncio.get_running_loop().run_in_executor(
             self._threads, lambda: list(segments(text, direction.source))
         )
-        for portion in _portions(stretches):
+        for portion in portions(stretches, lambda s: s.is_sentence, MAX_PORTION, STREAMED):
             distinct = list(dict.fromkeys(portion))
             translated = await asyncio.gather(
                 *(self._piece(direction, sentence) for sentence in distinct)
@@ -284,21 +285,6 @@ async def in_order(
             return await answer(text)
 
     return await asyncio.gather(*map(in_turn, texts))
-
-
-def _portions(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
-    """Yield groups of at most `MAX_PORTION` segments with at most `STREAMED` sentences."""
-    portion: list[Segment] = []
-    sentences = 0
-    for segment in segments:
-        portion.append(segment)
-        sentences += segment.is_sentence
-        if sentences == STREAMED or len(portion) == MAX_PORTION:
-            yield portion
-            portion = []
-            sentences = 0
-    if portion:
-        yield portion
 
 
 def _translating(direction: Direction) -> Engine:

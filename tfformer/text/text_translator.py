@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from tfformer.special_ids import PLACEHOLDER
 from tfformer.text.formats.html import read_html
@@ -33,6 +34,7 @@ MARK = "\ufeff"  # byte order mark: some files begin with it
 SAID = re.compile(r"[^\W_]")  # a letter or a number
 PORTION = 512  # parts of a text that are held, translated and yielded at a time
 
+T = TypeVar("T")
 Translate = Callable[[list[str]], list[str]]
 Align = Callable[[list[str], list[str]], Sequence[Links]]
 
@@ -133,7 +135,7 @@ class TextTranslator:
         remaining = itertools.chain([first], text_parts)
         reading = Reading(self.language, self.target_language, tuple(self.keep), self.attributes)
         parts = FORMATS[format](remaining, reading)
-        for portion in _portions(parts):
+        for portion in portions(parts, _size, PORTION, BLOCK):
             yield from self._translated(portion)
 
     def with_tag(self, tag: str) -> TextTranslator:
@@ -274,16 +276,27 @@ def without_strays(translation: str, source: str) -> str:
     return cleaned if SAID.search(cleaned) else source
 
 
-def _portions(parts: Iterable[Part]) -> Iterator[list[Part]]:
-    """Yield lists of up to `PORTION` parts that contain about `BLOCK` characters at most."""
-    portion: list[Part] = []
-    size = 0
-    for part in parts:
-        portion.append(part)
-        size += len(part if isinstance(part, str) else part.text)
-        if len(portion) == PORTION or size >= BLOCK:
+def _size(part: Part) -> int:
+    return len(part if isinstance(part, str) else part.text)
+
+
+def portions(
+    items: Iterable[T], size_of: Callable[[T], int], count: int, size: int
+) -> Iterator[list[T]]:
+    """Yield up to `count` items at a time; an item with which they reach `size` is the last.
+
+    Example:
+        >>> list(portions(["a", "bb", "c"], len, count=2, size=3))
+        [['a', 'bb'], ['c']]
+    """
+    portion: list[T] = []
+    total = 0
+    for item in items:
+        portion.append(item)
+        total += size_of(item)
+        if len(portion) == count or total >= size:
             yield portion
             portion = []
-            size = 0
+            total = 0
     if portion:
         yield portion
