@@ -29,7 +29,7 @@ from sacrebleu import CHRF  # noqa: E402
 from tfformer import Translator  # noqa: E402
 from tfformer.data import phrasebook  # noqa: E402
 from tfformer.data.sources import SentencePair, read_aligned  # noqa: E402
-from tfformer.export.format import validation_pairs  # noqa: E402
+from tfformer.export.format import check_validation_text, validation_pairs  # noqa: E402
 from tfformer.export.pipeline import CALIBRATED  # noqa: E402
 from tfformer.inference.calibration import (  # noqa: E402
     Measure,
@@ -49,9 +49,10 @@ def main(path: str, sources_file: str = "", references_file: str = "") -> None:
         pairs = list(read_aligned(sources_file, references_file))
     run = Run.open(path)
     translator = Translator.of(run)
-    translator.calibration = run.calibration or fit(
-        measured_on(validation_pairs(run, CALIBRATED), translator)
-    )
+    if not run.calibration:
+        check_validation_text(run)
+        pairs_to_fit = validation_pairs(run, CALIBRATED)
+        translator.calibration = fit(measured_on(pairs_to_fit, translator))
     measure = measured_on(pairs, translator)
     figures = {"temperature": translator.temperature}
     for name, temperature in (("before", 1.0), ("after", translator.temperature)):

@@ -16,7 +16,7 @@ from tfformer.config import Config
 from tfformer.config.recipe import DataConfig
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.export import pipeline
-from tfformer.export.format import validation_pairs
+from tfformer.export.format import check_validation_text, validation_pairs
 from tfformer.export.saved_model import SavedModel
 from tfformer.inference.calibration import (
     BINS,
@@ -128,8 +128,7 @@ def test_validation_pairs_are_of_all_corpora_or_of_the_chosen_tag(tmp_path):
 
     def read(tag, count):
         source = unittest.mock.Mock(tag=tag)
-        tokenizers = Tokenizers(source, source)
-        run = unittest.mock.Mock(config=Config(data=data), tokenizers=tokenizers, digests={})
+        run = unittest.mock.Mock(config=Config(data=data), tokenizers=Tokenizers(source, source))
         return [source for source, _ in validation_pairs(run, count)]
 
     begin = ["<de> one 0", "<en> two 0", "<de> one 1", "<en> two 1", "<de> one 2"]
@@ -195,12 +194,12 @@ def test_another_file_of_the_same_name_does_not_calibrate_a_run(
     for name in data.valid:
         shutil.copy(Path(data.folder, name), tmp_path / name)
     monkeypatch.chdir(tmp_path)
-    assert validation_pairs(relative, 500) == validation_pairs(run, 500)
+    check_validation_text(relative)
     for name in data.valid:
         Path(name).write_text("Eins.\n")
     assert pipeline._calibration(relative, translator, Steps()) is None
     with pytest.raises(ValueError, match=r"data\.valid is not the validation text that .*; res"):
-        validation_pairs(relative, 500)
+        check_validation_text(relative)
 
 
 def test_the_options_of_the_first_export_do_not_change_the_calibration(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -97,27 +97,12 @@ def validation_pairs(run: Run, count: int) -> list[SentencePair]:
 
     Raises:
         OSError: The text cannot be read.
-        ValueError: The text is damaged, or is not the one that the run was trained with, or no pair
-            has the tag.
+        ValueError: The text is damaged, or no pair has the tag.
     """
-    from tfformer.config import corpora_of
-    from tfformer.data.sources import read_pairs
-
-    data = run.config.data
-    languages = (data.languages[0], data.languages[1]) if data.languages else None
-    corpora = [
-        list(read_pairs([corpus], data.folder, languages, "validation", data.tags))
-        for corpus in corpora_of(data.valid, "data.valid")
-    ]
-    digest = run.digests.get("valid")  # absent from runs of earlier versions
-    if digest and digest != digest_of_values(list(itertools.chain(*corpora))):
-        raise ValueError(
-            f"data.valid is not the validation text that {run.folder} was trained with; restore "
-            "it, or correct data.folder in config.json"
-        )
     tag = run.tokenizers.source.tag
     begin = f"{tag} " if tag else ""
-    rows = filter(None, itertools.chain.from_iterable(itertools.zip_longest(*corpora)))
+    readers = _validation_corpora(run)
+    rows = filter(None, itertools.chain.from_iterable(itertools.zip_longest(*readers)))
     pairs = (
         (source.removeprefix(begin), target) for source, target in rows if source.startswith(begin)
     )
@@ -128,6 +113,32 @@ def validation_pairs(run: Run, count: int) -> list[SentencePair]:
             "--languages"
         )
     return chosen
+
+
+def check_validation_text(run: Run) -> None:
+    """Raise ValueError if the validation text is not the one that the run was trained with.
+
+    OSError: The text cannot be read.
+    """
+    digest = run.digests.get("valid")  # absent from runs of earlier versions
+    rows = list(itertools.chain.from_iterable(_validation_corpora(run)))
+    if digest and digest != digest_of_values(rows):
+        raise ValueError(
+            f"data.valid is not the validation text that {run.folder} was trained with; restore "
+            "it, or correct data.folder in config.json"
+        )
+
+
+def _validation_corpora(run: Run) -> list[Iterator[SentencePair]]:
+    from tfformer.config import corpora_of
+    from tfformer.data.sources import read_pairs
+
+    data = run.config.data
+    languages = (data.languages[0], data.languages[1]) if data.languages else None
+    return [
+        read_pairs([corpus], data.folder, languages, "validation", data.tags)
+        for corpus in corpora_of(data.valid, "data.valid")
+    ]
 
 
 def check_installed(module: str, library: str, extra: str) -> None:

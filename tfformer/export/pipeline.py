@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from tfformer.checkpoints.write_checkpoint import write_checkpoint
 from tfformer.export import CHECKPOINTS, FORMATS, check_options, parity
-from tfformer.export.format import Format, validation_pairs
+from tfformer.export.format import Format, check_validation_text, validation_pairs
 from tfformer.export.largest_inputs import largest_inputs
 from tfformer.export.model_card import first_manifest, model_card
 from tfformer.export.parity import random_samples
@@ -120,12 +120,13 @@ def _loaded(run: Run) -> TextModel:
 def _calibration(run: Run, model: TextModel, step: Steps) -> Calibration | None:
     """Return the run's calibration, which its first export fits and stores in the run.
 
-    `run` has the run's own length and languages, not the artifact's. The calibration is None if no
-    validation text of the run can be read.
+    `run` has the run's own length and languages, not the artifact's. The calibration is None if the
+    validation text cannot be read, or is not the one that the run was trained with.
     """
     if run.calibration or not run.config.data.valid:
         return run.calibration
     try:
+        check_validation_text(run)
         pairs = validation_pairs(run, CALIBRATED)
     except (OSError, ValueError):
         return None
