@@ -28,7 +28,7 @@ class MultiHeadAttention(SequenceLayer):
         d_model: Width of the model, the size of each vector.
         num_heads: Number of attention heads; must divide `d_model`.
         use_bias: Add a bias to each of the four projections.
-        **options: Arguments that every Keras layer accepts, see `LayerOptions`.
+        **options: Keyword arguments of any Keras layer, see `LayerOptions`.
 
     Raises:
         ValueError: `num_heads` does not divide `d_model`, or one of them is below 1.
@@ -74,23 +74,20 @@ class MultiHeadAttention(SequenceLayer):
         memory: tf.Tensor,
         attention_mask: tf.Tensor | None = None,
         return_weights: bool = False,
-        mask: tf.Tensor | None = None,
     ) -> tf.Tensor | tuple[tf.Tensor, tf.Tensor]:
         """Attend from a query to a memory.
 
         Args:
             query: Vectors (B, T, D).
-            memory: Vectors (B, S, D). A Keras mask that is attached to them is applied too.
+            memory: Vectors (B, S, D). A Keras mask attached to them is applied too.
             attention_mask: Boolean (B, S), (B, T, S) or broadcastable to (B, H, T, S), True = may
-                be attended to. A mask with two axes is read as (B, S); to pass a mask (T, S), use
-                `mask[None]`.
+                be attended to. Rank 2 is (B, S); for a mask (T, S) pass `mask[None]`.
             return_weights: Whether to return the attention weights too.
-            mask: The mask that Keras passes under this name; it is combined with `attention_mask`.
 
         Returns:
             Vectors (B, T, D), and with `return_weights` the weights (B, H, T, S), see `attend`.
         """
-        allowed = join_masks(attention_mask, mask, carried_mask(memory))
+        allowed = join_masks(attention_mask, carried_mask(memory))
         output, weights = self.attend(query, self.project(memory), allowed)
         return (output, weights) if return_weights else output
 
@@ -147,7 +144,6 @@ class MultiHeadAttention(SequenceLayer):
         memory: keras.KerasTensor,
         attention_mask: keras.KerasTensor | None = None,
         return_weights: bool = False,
-        mask: keras.KerasTensor | None = None,
     ) -> keras.KerasTensor | tuple[keras.KerasTensor, keras.KerasTensor]:
         output = keras.KerasTensor(query.shape, self.compute_dtype)
         if not return_weights:

@@ -328,7 +328,6 @@ class DecoderLayer(_TransformerLayer):
         memory: tf.Tensor,
         attention_mask: tf.Tensor | None = None,
         memory_mask: tf.Tensor | None = None,
-        mask: tf.Tensor | None = None,
         training: bool | None = None,
         use_causal_mask: bool = True,
         return_weights: bool = False,
@@ -343,7 +342,6 @@ class DecoderLayer(_TransformerLayer):
                 be attended to. Rank 2 is (B, T); for a mask (T, T) pass `mask[None]`.
             memory_mask: Boolean (B, S), (B, T, S) or broadcastable to (B, H, T, S), True = may be
                 attended to.
-            mask: The mask that Keras passes by this name, combined with `attention_mask`.
             training: Whether to apply dropout.
             use_causal_mask: Whether to hide later positions, in addition to the masks.
             return_weights: Whether to return the weights of the cross-attention too.
@@ -352,7 +350,7 @@ class DecoderLayer(_TransformerLayer):
             Vectors (B, T, D), and with `return_weights` the weights (B, H, T, S).
         """
         causal = look_ahead_mask(tf.shape(x)[1]) if use_causal_mask else None
-        allowed = join_masks(attention_mask, mask, carried_mask(x), causal)
+        allowed = join_masks(attention_mask, carried_mask(x), causal)
         memory_allowed = join_masks(memory_mask, carried_mask(memory))
         x, _, _ = self.attend_to_sequence(x, allowed, training=training)
         h = self.cross_attention_residual.before(x)

@@ -331,7 +331,6 @@ class Decoder(_Stack):
         memory: tf.Tensor,
         attention_mask: tf.Tensor | None = None,
         memory_mask: tf.Tensor | None = None,
-        mask: tf.Tensor | None = None,
         training: bool | None = None,
         use_causal_mask: bool = True,
         segment_positions: tf.Tensor | None = None,
@@ -347,7 +346,6 @@ class Decoder(_Stack):
                 be attended to. Rank 2 is (B, T); for a mask (T, T) pass `mask[None]`.
             memory_mask: Boolean (B, S), (B, T, S) or broadcastable to (B, H, T, S), True = may be
                 attended to.
-            mask: The mask that Keras passes by this name, combined with `attention_mask`.
             training: Whether to apply dropout.
             use_causal_mask: Whether a position attends to no later one, whatever the masks say.
             segment_positions: The positions (B, T) of packed rows, see `positions_in_segments`.
@@ -358,7 +356,7 @@ class Decoder(_Stack):
         """
         causal = look_ahead_mask(tf.shape(embeddings)[1]) if use_causal_mask else None
         arguments = {
-            "attention_mask": join_masks(attention_mask, mask, carried_mask(embeddings), causal),
+            "attention_mask": join_masks(attention_mask, carried_mask(embeddings), causal),
             "memory_mask": join_masks(memory_mask, carried_mask(memory)),
             "training": training,
             "use_causal_mask": False,
