@@ -610,7 +610,7 @@ def test_top_p_samples_from_the_fewest_that_reach_p(p):
     assert chi_square(draw(top_p=p).ids, distribution_among(kept)) < 30
 
 
-@pytest.mark.parametrize("temperature", [1e-3, 1e-10])
+@pytest.mark.parametrize("temperature", [1e-3, 1e-10, 1e-38, 1e-300])
 @pytest.mark.parametrize("settings", [{}, {"top_k": 1}, {"top_k": 3}, {"top_p": 0.9}])
 def test_temperature_near_zero_is_greedy(temperature, settings):
     tree = Tree(sentences=20, vocab_size=5, depth=4, seed=8)

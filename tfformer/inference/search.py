@@ -18,7 +18,8 @@ from tfformer.config import LARGEST_SEED
 from tfformer.inference.logits import argmax, keep_top_k, keep_top_p, log_sum_exp, top_k, without
 from tfformer.special_ids import END_ID, PAD_ID, START_ID
 
-EMPTY = -1e9  # the score of a slot that holds no beam and no hypothesis
+EMPTY = -1e9  # the score of a slot without a beam or hypothesis
+COLDEST = 1e-30  # lower temperatures, which float32 may round to 0, count as this one
 Number = TypeVar("Number", int, float)
 # Changes the logits (R, V) of a step () after the tokens (R, L).
 LogitsRule = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]
@@ -68,7 +69,7 @@ class Hypotheses(NamedTuple):
     """
 
     ids: tf.Tensor  # (B, N, L) int32, padded with 0 after the last token
-    lengths: tf.Tensor  # (B, N) int32, number of tokens, the end token included if there is one
+    lengths: tf.Tensor  # (B, N) int32, number of tokens, including any end token
     scores: tf.Tensor  # (B, N) float32; `EMPTY` marks an empty slot, see `is_used`
 
 
@@ -146,14 +147,14 @@ def branch(
 ) -> Hypotheses:
     """Search greedily, except that the rows of a sentence differ in one token.
 
-    `begun` (B * K,) int32 is the number of tokens that row r has before this token, which is the
-    k-th most likely one for k = r mod K, without the special ids for padding and start. K is
-    `count`. The score is the log-probability of the first `begun` + 1 tokens. The other arguments
-    are those of `greedy_search`.
+    A sentence has K = `count` rows. After `begun` (B * K,) int32 tokens, row r gets the k-th most
+    likely token, k = r mod K, where the ids for padding and start do not count. The score is the
+    log-probability of the first `begun` + 1 tokens. The other arguments are those of
+    `greedy_search`.
     """
 
     def choose(logits: tf.Tensor, step: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-        # Tokens that a rule forbids have the lowest finite logit, so rank before these.
+        # The lowest float would tie with tokens that a rule forbids, which must rank higher.
         never = [token for token in (PAD_ID, START_ID, suppressed) if token is not None]
         size = logits.shape[-1] or tf.shape(logits)[-1]
         lowest = tf.reduce_min(tf.one_hot(never, size, -math.inf, 0.0), axis=0)  # (V,)
@@ -215,13 +216,15 @@ def sample(
         >>> bool(tf.reduce_all(drawn.ids == again.ids))
         True
     """
-    check_sampling(number_or(seed, 0), number_or(temperature, 1.0), top_k, number_or(top_p, 1.0))
+    check_sampling(number_or(seed, 0), number_or(temperature, 1.0), top_k, top_p)
     # The key of a draw is (seed, batch * 2^32 + step): no two steps of a seed share one.
     first_draw = tf.cast(batch, tf.int64) * 2**32
     all_rows = tf.shape(max_lengths)[0]
 
     def choose(logits: tf.Tensor, step: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-        logits = without(logits, suppressed) / temperature
+        logits = without(logits, suppressed)
+        logits -= tf.reduce_max(logits, axis=1, keepdims=True)  # so that none becomes +inf
+        logits /= tf.maximum(tf.cast(temperature, tf.float32), COLDEST)
         logits = keep_top_p(keep_top_k(logits, top_k), top_p)
         key = tf.stack([tf.cast(seed, tf.int64), first_draw + tf.cast(step, tf.int64)])
         # The argmax of logits + Gumbel noise is a draw from softmax(logits).
