@@ -64,6 +64,8 @@ def test_sentences_that_are_too_long_are_left_out_of_bits_per_byte(generator, li
         )
     with pytest.raises(ValueError, match=r"1 of 1 sentences had more than 31 tokens, the model's"):
         generator.bits_per_byte([long])
+    with pytest.raises(ValueError, match="no sentence can be measured: 0 of 0 sentences had more"):
+        generator.bits_per_byte([])
 
 
 def test_greedy_counts_on_from_any_prefix(generator):

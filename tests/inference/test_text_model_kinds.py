@@ -7,7 +7,12 @@ import pytest
 import sacrebleu
 import tensorflow as tf
 from support.nightly import sampled
-from support.untrained_models import letters_tokenizer, untrained_generator, untrained_transformer
+from support.untrained_models import (
+    letters_tokenizer,
+    untrained_generator,
+    untrained_transformer,
+    untrained_translator,
+)
 
 import tfformer
 from tfformer.config import ModelConfig
@@ -74,6 +79,12 @@ def test_a_folder_that_is_not_empty_is_left_alone(tmp_path, name):
     (tmp_path / name).write_text("mine")
     with pytest.raises(FileExistsError, match="is not an empty folder"):
         Translator(untrained_transformer(), letters_tokenizer()).save(tmp_path)
+
+
+@pytest.mark.parametrize("untrained", [untrained_translator, untrained_generator])
+def test_a_length_without_a_token_before_the_end_token_is_refused(untrained):
+    with pytest.raises(ValueError, match="max_length=1 must be a whole number of at least 2"):
+        untrained(max_length=1)
 
 
 def test_a_tokenizer_of_another_size_is_refused():

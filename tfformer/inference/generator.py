@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import tensorflow as tf
 
+from tfformer.argument_checks import require_size
 from tfformer.config import Config
 from tfformer.data.batches import like_length_batches
 from tfformer.data.encoding import EncodedSentences, Sentences, in_batches, pad, warn_of_truncation
@@ -38,9 +39,9 @@ class Continuation(NamedTuple):
 class Generator(TextModel):
     """A trained language model that scores and continues lists of texts.
 
-    Every method accepts texts, or the result of `encode`. Texts that are too long for the model are
-    truncated, with one warning per call. If you call `encode` yourself, there is no warning; the
-    number of truncated texts is in its result.
+    `log_prob`, `complete` and `sample` accept texts, or the result of `encode`. Texts that are too
+    long for the model are truncated, with one warning per call. If you call `encode` yourself, its
+    result contains their number, and there is no warning.
 
     Args:
         model: The model.
@@ -72,7 +73,7 @@ class Generator(TextModel):
         self.model = model
         self.tokenizers = Tokenizers(tokenizer, tokenizer)
         self.tokenizer = tokenizer
-        self.max_length = max_length
+        self.max_length = require_size("max_length", max_length, least=2)
         self._graphs = {}
 
     @classmethod
@@ -146,17 +147,17 @@ class Generator(TextModel):
             Bits per byte; lower is better.
 
         Raises:
-            ValueError: Every sentence is too long, or a sentence is not Unicode text.
+            ValueError: No sentence is short enough, or a sentence is not Unicode text.
         """
         encoded = self.encode(sentences)
         kept = [n for n, is_truncated in enumerate(encoded.is_truncated) if not is_truncated]
+        too_long = (
+            f"{encoded.truncated} of {len(sentences)} sentences had more than {encoded.max_tokens} "
+            "tokens, the model's limit"
+        )
+        if not kept:
+            raise ValueError(f"no sentence can be measured: {too_long}; use more or shorter lines")
         if encoded.truncated:
-            too_long = (
-                f"{encoded.truncated} of {len(sentences)} sentences had more than "
-                f"{encoded.max_tokens} tokens, the model's limit"
-            )
-            if not kept:
-                raise ValueError(f"{too_long}; use shorter lines")
             warnings.warn(f"{too_long}, and were left out", stacklevel=2)
         nats = -math.fsum(self.log_prob(encoded.take(kept)))
         size = sum(len(sentences[n].encode()) + 1 for n in kept)  # in bytes

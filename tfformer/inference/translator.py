@@ -46,8 +46,8 @@ from tfformer.text import Align, Glossary, TextTranslator
 
 BATCH_SIZE = 64
 CHUNK = 1_000  # sentence pairs in memory
-# Of a batch, for each beam the source and the cache's first positions: 512 sentences of 32 tokens.
-# A step with 64 takes as long, because launching it dominates.
+# Per batch: the sources' tokens and the cache's first positions, times the beams. This is 512
+# sentences of 32 tokens; a step with 64 sentences takes as long, because launching it dominates.
 GPU_TOKENS = 24_576
 DAMAGED = "the model's score for a sentence is not finite: its weights are damaged; train again"
 
@@ -95,7 +95,7 @@ class Translator(TextModel):
             from; None to choose from the whole vocabulary.
 
     Raises:
-        ValueError: The vocabulary size of a tokenizer differs from that of the model.
+        ValueError: A tokenizer and the model differ in vocabulary size, or `max_length` is below 2.
 
     Example:
         This model is untrained; `Translator.load("my_run")` returns a trained one.
@@ -132,7 +132,7 @@ class Translator(TextModel):
         check_size(self.tokenizers.source, model.source_vocab_size)
         check_size(self.tokenizers.target, model.target_vocab_size)
         self.decoding = DecodingConfig(beam_size=beam_size, length_penalty=length_penalty)
-        self.max_length = max_length
+        self.max_length = require_size("max_length", max_length, least=2)
         self.language = language
         self.target_language = target_language
         self._graphs = {}
