@@ -45,10 +45,9 @@ class Question(NamedTuple):
 def compare(folder: Path, questions: Sequence[Question]) -> dict[str, dict[str, Any]]:
     """Measure how many texts of an artifact (a folder with a manifest) equal the run's.
 
-    The figures, by the names of the questions, are `beam_size`, `sentences`, how many are
-    `identical`, and their `largest_score_difference`, relative to a score beyond 1. A score that is
-    not a number differs by infinity. If several loaders run the artifact, the worst figures are
-    returned.
+    The figures of each question are `beam_size`, `sentences`, how many are `identical`, and their
+    `largest_score_difference`, which is relative if the score is beyond 1, and infinite if it is
+    not a number. If several loaders run the artifact, the worst figures are returned.
     """
     requests = [(q.signature, inputs) for q in questions for inputs in q.requests]
     measured: dict[str, dict[str, Any]] = {}
@@ -185,7 +184,7 @@ def read_beam(outputs: Outputs) -> list[Scored]:
 
 
 def random_samples(model: TextModel) -> list[str]:
-    """Return reproducible random sentences of these pieces, up to twice the maximum length."""
+    """Return reproducible random sentences of source pieces, up to twice the maximum length."""
     longest = model.max_length
     ids = range(END_ID + 1, model.tokenizers.source.vocab_size)
     dice = random.Random(1)

@@ -56,7 +56,7 @@ class WebPage(LiteRT):
 def built(step: Steps, sources: Path = SOURCES) -> Path:
     """Build the page with npm if it is missing or out of date, and return its folder.
 
-    ValueError: the sources or npm are missing, or the build fails.
+    It raises ValueError if the sources or npm are missing, or the build fails.
     """
     page = sources / "dist"
     written_last = page / SERVICE_WORKER

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 START, END = "<s>", "</s>"
 BATCH_TOKENS = 1_024
-# Least weights of a link in each direction, with the lowest error rates on the validation text
+# Minimum weight of a link in each direction; these had the lowest error rates in validation
 FROM_SOURCE, FROM_TARGET = 0.1, 0.6
 
 Alignment = tuple[tuple[int, int], ...]  # (source word, target word), in order
@@ -48,7 +48,7 @@ class Aligned(NamedTuple):
 
     source: tuple[str, ...]  # S pieces, the end token last; empty if the source is blank
     target: tuple[str, ...]  # T pieces, the end token last; empty if the source is blank
-    attention: np.ndarray  # (T, S); each row sums to 1 with the weight of a tag, which S excludes
+    attention: np.ndarray  # (T, S); a row sums to 1, less the weight of a tag, which S excludes
     log_probs: np.ndarray  # (T,) in nats
 
     def links(self) -> Alignment:
@@ -133,7 +133,7 @@ def align_pairs(
     targets: Sequence[list[int]],
     align_ids: AlignIds,
 ) -> list[Aligned]:
-    """Align pairs of ids without end tokens, those of similar length in one batch."""
+    """Align pairs of ids without end tokens; pairs of similar length share a batch."""
     blank = Aligned((), (), np.zeros((0, 0), np.float32), np.zeros(0, np.float32))
     aligned = [blank] * len(sources)
     # A tag or a language token is not a word of the sentence.

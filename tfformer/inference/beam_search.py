@@ -157,7 +157,7 @@ def beam_search(
             logits, beams.scores, 2 * beam_size, suppressed, are_log_probs=rule is not None
         )
         top_scores, top_beams, top_tokens = continuations  # each (B, K)
-        if narrowing:  # each finished hypothesis takes the place of a beam
+        if narrowing:  # each finished hypothesis leaves one beam fewer
             ended = tf.reduce_sum(tf.cast(is_used(beams.finished.scores), tf.int32), axis=1)  # (B,)
             is_within = tf.sequence_mask(beam_size - ended, tf.shape(top_scores)[1])
             top_scores = tf.where(is_within, top_scores, EMPTY)

@@ -5,7 +5,7 @@ token is an argmax under teacher forcing, and it is right if it equals the refer
 temperature T, by which logits are divided, changes probabilities but not the argmax. See "On
 Calibration of Modern Neural Networks", sections 2 and 4.2.
 
-Shape letters: D d_model, V vocabulary, N target tokens of all pairs, n those of a batch.
+Shape letters: D d_model, V vocabulary, N target tokens of all pairs, n target tokens of a batch.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,9 +36,9 @@ def measuring(
 ) -> Measure | None:
     """Return a function that computes the `readings` of the target tokens, for `fit`.
 
-    `pairs` are sentences with their reference translations, such as some of the validation text. A
-    pair with a blank side or a side of more than `max_length` tokens, the end token included, is
-    left out; None is returned if no pair remains.
+    `pairs` are sentences with their reference translations, such as some of the validation text.
+    Pairs with a blank side, or a side of more than `max_length` tokens, are left out; None is
+    returned if no pair remains.
     """
     sides = zip((tokenizers.source, tokenizers.target), zip(*pairs, strict=True), strict=False)
     encoded = [side.encode(texts) for side, texts in sides]
@@ -71,8 +71,9 @@ def measuring(
 def readings(logits: tf.Tensor, labels: tf.Tensor, sharpness: tf.Tensor) -> tf.Tensor:
     """Return four values per token, (..., 4) float32, for the temperature 1 / `sharpness`.
 
-    They are the first and second derivative of the negative log-likelihood of the labels (...) by
-    `sharpness`, the probability of the argmax of the logits (..., V), and 1 if it is the label.
+    They are the first and second derivative, with respect to `sharpness`, of the labels' (...)
+    negative log-likelihood, the probability of the argmax of the logits (..., V), and 1 if the
+    argmax is the label, otherwise 0.
     """
     probabilities = tf.nn.softmax(sharpness * logits)
     mean = tf.reduce_sum(probabilities * logits, axis=-1)
@@ -88,7 +89,7 @@ def readings(logits: tf.Tensor, labels: tf.Tensor, sharpness: tf.Tensor) -> tf.T
 def fit(measure: Measure) -> Calibration:
     """Minimise the negative log-likelihood, which is convex in 1 / T, by Newton's method.
 
-    It raises ValueError if the weights are damaged, so that a reading is not finite.
+    It raises ValueError if a reading is not finite, because the weights are damaged.
     """
     sharpness = 1.0
     first = measured = measure(sharpness)

@@ -105,8 +105,8 @@ def translate_ids(
         prefix: (B, P) int32, the ids that each translation begins with, 0 after the last; the first
             is `first_token`, if there is one. They have probability 1, so that scores are
             log-probabilities of what follows.
-        grows: Whether the cache begins small and grows, because few translations approach their
-            limit; otherwise it has room for the longest from the beginning.
+        grows: Whether the cache starts small and grows, because few translations approach their
+            limit; otherwise it starts with capacity for the longest.
 
     Returns:
         N hypotheses for each of the B sources, best first.
@@ -337,7 +337,7 @@ def _beginning(
 
 
 def _forced(logits: tf.Tensor, given: tf.Tensor) -> tf.Tensor:
-    """Return logits (R, V) by which the given tokens (R,) have probability 1; 0 gives none."""
+    """Give the tokens (R,) probability 1 in logits (R, V); padding leaves its row unchanged."""
     is_given = tf.range(tf.shape(logits)[1]) == given[:, tf.newaxis]
     certain = tf.cast(tf.where(is_given, 0.0, IMPOSSIBLE), logits.dtype)
     return tf.where((given != PAD_ID)[:, tf.newaxis], certain, logits)
@@ -449,7 +449,7 @@ def token_log_probs(
 
 
 class AlignedIds(NamedTuple):
-    """How a model reads B given pairs."""
+    """The probabilities and the attention of B given pairs."""
 
     log_probs: tf.Tensor  # log P(token | source, target tokens before it), (B, T) float32 in nats
     attention: tf.Tensor  # (B, T, S) float32, see `Transformer.hidden_and_alignment`

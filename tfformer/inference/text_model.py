@@ -77,7 +77,7 @@ class TextModel(ABC):
 
     @abstractmethod
     def measure(self, rows: Sequence[Row], config: Config) -> Measured:
-        """Measure the model, as it is now, on the rows of a validation text."""
+        """Measure the model with its current weights on the rows of a validation text."""
 
     def _graph(
         self, function: Callable[..., Any], *inputs: tf.TensorSpec, **settings: Any
@@ -97,7 +97,7 @@ class TextModel(ABC):
         return self._graphs[key]
 
     def encode(self, sentences: Sentences) -> EncodedSentences:
-        """Encode texts, sources in a translator, truncated to the model's length.
+        """Encode texts (of a translator, the sources), truncated to the model's length.
 
         Args:
             sentences: B texts; encoded sentences are returned unchanged.
@@ -135,7 +135,7 @@ class TextModel(ABC):
         )
 
     def save(self, folder: str | Path) -> Path:
-        """Write a run directory without a history, which every verb and export can read; return it.
+        """Write a run directory without a history, which every command can read; return its path.
 
         Raises:
             FileExistsError: The folder is not empty.

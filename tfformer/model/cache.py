@@ -49,7 +49,7 @@ def empty_cache(layers: int, shape: tuple[tf.Tensor | int, ...], dtype: str) -> 
 
 
 def with_capacity(cache: AnyCache, length: tf.Tensor | int) -> AnyCache:
-    """Return a cache with room for `length` positions.
+    """Return a cache with capacity for `length` positions.
 
     A cache is a nest of tensors (..., ..., L, ...) with four axes. If it must grow, its capacity is
     at least doubled, and the new positions are zeros. A cache of static shape inside a graph cannot
@@ -137,7 +137,7 @@ class BeamCache(NamedTuple):
 
 
 class RecurrentStates(NamedTuple):
-    """The states of recurrent layers, which have room for all positions."""
+    """The states of recurrent layers, whose size does not depend on the number of positions."""
 
     states: tuple[tf.Tensor, ...]  # for each layer (B, N, D) float32, of N beams of B sentences
 

@@ -50,10 +50,10 @@ def _add_bias(
 
 
 def _sum_of_vectors(x: tf.Tensor) -> tf.Tensor:
-    """Sum vectors (..., I) to one (I,).
+    """Sum vectors (..., I) to a vector (I,).
 
     A product with ones is 2 to 4 times as fast as TensorFlow's sums on a CPU, and more on a GPU;
-    but XLA fuses a sum with the operations around it, which no product allows.
+    but XLA can fuse only a sum with the operations around it.
     """
     flat = tf.reshape(x, (-1, x.shape[-1]))
     if is_for_xla():
@@ -69,7 +69,7 @@ def check_not_quantized(layer: keras.layers.Layer) -> None:
 
 
 def quantization_error(layer: keras.layers.Layer, mode: str | None) -> NotImplementedError:
-    """Return the error for a layer that Keras cannot quantise; in `Model.quantize`, a warning."""
+    """Return an error about quantisation, which `Model.quantize` turns into a warning."""
     return NotImplementedError(
         f"quantize({mode!r}) leaves the {type(layer).__name__} {layer.name!r} of tfformer in "
         "floating point; for 8-bit weights export the run: tfformer export RUN --format litert "
@@ -78,7 +78,7 @@ def quantization_error(layer: keras.layers.Layer, mode: str | None) -> NotImplem
 
 
 def with_axes(x: tf.Tensor, kept: int, *sizes: int) -> tf.Tensor | list[int]:
-    """Return the shape of `x`, cut to its first `kept` axes as a slice is, followed by `sizes`.
+    """Return `shape[:kept]` of `x`, followed by `sizes`.
 
     It is a constant if at most one axis is unknown, so a decoding step does not have to compute it.
     """

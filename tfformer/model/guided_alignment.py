@@ -10,8 +10,8 @@ def alignment_loss(weights: tf.Tensor, links: tf.Tensor, target: tf.Tensor) -> t
 
     Args:
         weights: The attention (B, T, S) of a head.
-        links: The position (B, T) of the source token of each target token from 1 on; 0 for none,
-            which adds no loss.
+        links: The position (B, T), counted from 1, of the source token to which each target token
+            is linked; 0 for a token without a link, which adds no loss.
         target: Target ids (B, T), 0 = padding.
 
     Returns:

@@ -38,7 +38,7 @@ class LanguageModel(TokenModel):
     Attributes:
         embedding: The `TokenEmbedding` of the input tokens.
         output_embedding: The `TokenEmbedding` whose transposed matrix projects to logits.
-        output_bias: The bias (V,) of the logits; None without one.
+        output_bias: The bias (V,) of the logits, or None.
         stack: The layers, an `Encoder`.
         stack_class: The class of the stack. A subclass may name a subclass of `Encoder`.
 
@@ -155,7 +155,7 @@ class LanguageModel(TokenModel):
     ) -> tuple[tf.Tensor, Cache]:
         """Read as `step` does, but return hidden states (R, T, D) in place of logits.
 
-        Inside a graph the cache must have room for these positions.
+        Inside a graph the cache must have capacity for these positions.
         """
         return self.stack.step(self.embedding(ids), position, cache)
 

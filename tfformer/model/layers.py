@@ -1,7 +1,7 @@
 """The layers of the encoder and the decoder (Vaswani et al. 2017, figure 1).
 
-In training, a layer's `call` processes all positions at once; a search calls `step`, which finds
-the keys and values of earlier positions in a cache (`cache.py`).
+In training, a layer's `call` processes all positions at once; a search calls `step`, which reads
+the keys and values of earlier positions from a cache (`cache.py`).
 
 Shape letters: B batch, R rows being decoded (B, or B times the beam size), T query positions, S key
 positions, D d_model, H heads, L cache capacity.

@@ -15,7 +15,7 @@ import tensorflow as tf
 from tfformer.argument_checks import require_number
 from tfformer.model.base_layer import DType, register
 
-BLOCKS = 8  # blocks of positions; only one block's float32 logits are in memory at a time
+BLOCKS = 8  # blocks of positions; the probabilities of one block at a time are in memory
 
 
 @register
@@ -111,21 +111,21 @@ def smoothed_cross_entropy(labels: tf.Tensor, logits: tf.Tensor, smoothing: floa
             return log_sum_exp - (1.0 - smoothing) * at_label - smoothing * mean
 
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
-            def of_block(block: slice) -> tf.Tensor:
+            def gradient_of(block: slice) -> tf.Tensor:
                 probabilities = tf.nn.softmax(tf.cast(logits[block], tf.float32))
                 targets = tf.one_hot(labels[block], vocab_size, 1.0 - smoothing + off, off)
                 scaled = upstream[block][:, tf.newaxis] * (probabilities - targets)
                 return tf.cast(scaled, logits.dtype)
 
-            return of_blocks(of_block, tf.size(labels))
+            return blockwise(gradient_of, tf.size(labels))
 
-        return of_blocks(losses, tf.size(labels)), gradient
+        return blockwise(losses, tf.size(labels)), gradient
 
     return tf.reshape(measure(tf.reshape(logits, [-1, vocab_size])), shape)
 
 
-def of_blocks(function: Callable[[slice], Any], size: tf.Tensor) -> Any:
-    """Concatenate the results of a function, or each of several, over blocks of `size` rows."""
+def blockwise(function: Callable[[slice], Any], size: tf.Tensor) -> Any:
+    """Call a function for `BLOCKS` slices of `size` rows, and concatenate its results."""
     starts = [size * number // BLOCKS for number in range(BLOCKS + 1)]
     results = [function(slice(*bounds)) for bounds in itertools.pairwise(starts)]
     return tf.nest.map_structure(lambda *parts: tf.concat(parts, axis=0), *results)

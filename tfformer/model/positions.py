@@ -99,8 +99,8 @@ class PositionalEncoding(SequenceLayer):
     ) -> tf.Tensor:
         """Add the encodings of `position`, `position + 1`, ... to embeddings (B, T, D).
 
-        `segment_positions` (B, T), with values below T, contains the index of each token's position
-        among these.
+        With `segment_positions` (B, T), each below T, a token gets the encoding of `position` plus
+        its segment position.
         """
         count = embeddings.shape[1] or tf.shape(embeddings)[1]  # T
         positions = position + self.offset + tf.range(count)  # (T,)

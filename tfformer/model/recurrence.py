@@ -30,7 +30,7 @@ class SimpleRecurrentUnit(SequenceLayer):
 
     Args:
         d_model: Width of the model, the size of each vector.
-        **options: Arguments that every Keras layer accepts, see `LayerOptions`.
+        **options: Keyword arguments of any Keras layer, see `LayerOptions`.
 
     Raises:
         ValueError: `d_model` is below 1.
@@ -62,11 +62,11 @@ class SimpleRecurrentUnit(SequenceLayer):
         """Read all positions at once.
 
         Args:
-            x: Vectors (B, T, D). A mask that Keras has attached to them is also applied.
+            x: Vectors (B, T, D). A Keras mask attached to them is applied too.
             attention_mask: Boolean (B, T), (B, T, T) or broadcastable to (B, H, T, T), True = may
                 be read. A position that may not read itself leaves the state unchanged. A position
-                that may not read an earlier position starts from a state of zeros, as does the
-                first position of each sentence in a packed row.
+                that may read no earlier position starts from a state of zeros, such as the first
+                position of each sentence in a packed row.
             mask: The mask that Keras passes by this name, combined with `attention_mask`.
 
         Returns:

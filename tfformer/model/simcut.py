@@ -10,15 +10,15 @@ import tensorflow as tf
 
 from tfformer.argument_checks import require_number
 from tfformer.model.base_layer import register
-from tfformer.model.losses import SmoothedCrossEntropy, of_blocks
+from tfformer.model.losses import SmoothedCrossEntropy, blockwise
 
 
 @register
 class SimCutCrossEntropy(SmoothedCrossEntropy):
     """Cross-entropy plus alpha KL(p || q), where q is predicted from a sentence with tokens cut.
 
-    Source: SimCut, Gao et al. 2022, with alpha = 3. Logits (2, B, T, V) are those of the sentences,
-    followed by those of the same sentences with some embeddings set to 0, see `Transformer.hidden`.
+    Source: SimCut, Gao et al. 2022, with alpha = 3. The logits (2, B, T, V) are predicted from the
+    sentences, then from the same sentences with some embeddings set to 0, see `Transformer.hidden`.
     As in the paper, the gradient flows through p and q: with a constant p, as in virtual
     adversarial training, the authors measured a lower BLEU. For logits (B, T, V), as in validation,
     the loss is the cross-entropy alone.
@@ -68,7 +68,7 @@ def divergence(logits: tf.Tensor, other_logits: tf.Tensor) -> tf.Tensor:
             return tf.reduce_sum(tf.exp(log_p) * (log_p - log_q), -1)
 
         def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            def of_block(block: slice) -> tuple[tf.Tensor, tf.Tensor]:
+            def gradients_of(block: slice) -> tuple[tf.Tensor, tf.Tensor]:
                 log_p, log_q = log_probabilities(block)
                 p, gap = tf.exp(log_p), log_p - log_q
                 mean = tf.reduce_sum(p * gap, -1, keepdims=True)
@@ -76,9 +76,9 @@ def divergence(logits: tf.Tensor, other_logits: tf.Tensor) -> tf.Tensor:
                 for_p, for_q = scale * p * (gap - mean), scale * (tf.exp(log_q) - p)
                 return tf.cast(for_p, logits.dtype), tf.cast(for_q, logits.dtype)
 
-            return of_blocks(of_block, size)
+            return blockwise(gradients_of, size)
 
-        return of_blocks(losses, size), gradient
+        return blockwise(losses, size), gradient
 
     flat = [tf.reshape(z, [-1, shape[-1]]) for z in (logits, other_logits)]
     return tf.reshape(measure(*flat), shape[:-1])

@@ -102,11 +102,10 @@ class _Stack(SequenceLayer):
         return self.layer_class(**arguments)
 
     def build(self, embeddings_shape: Shape | None = None) -> None:
-        layers = [self.positions, self.dropout_layer, *self.layers]
-        if self.normalization:
-            layers.append(self.normalization)
-        for layer in layers:
+        for layer in (self.positions, self.dropout_layer, *self.layers):
             layer.build((None, None, self.d_model))
+        if self.normalization:
+            self.normalization.build((None, None, self.d_model))
 
     def add_positions(
         self,
@@ -275,7 +274,7 @@ class Encoder(_Stack):
         """Encode all positions at once.
 
         Args:
-            embeddings: Vectors (B, S, D). A mask that Keras carries along with them is applied too.
+            embeddings: Vectors (B, S, D). A Keras mask attached to them is applied too.
             attention_mask: Boolean (B, S), (B, S, S) or broadcastable to (B, H, S, S), True = may
                 be attended to. Rank 2 is (B, S); for a mask (S, S) pass `mask[None]`.
             mask: The mask that Keras passes by this name, combined with `attention_mask`.
@@ -347,7 +346,7 @@ class Decoder(_Stack):
             memory_mask: Boolean (B, S), (B, T, S) or broadcastable to (B, H, T, S), True = may be
                 attended to.
             training: Whether to apply dropout.
-            use_causal_mask: Whether a position attends to no later one, whatever the masks say.
+            use_causal_mask: Whether to hide later positions, in addition to the masks.
             segment_positions: The positions (B, T) of packed rows, see `positions_in_segments`.
             return_weights: Whether to return the cross-attention of the penultimate or only layer.
 

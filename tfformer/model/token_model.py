@@ -32,7 +32,7 @@ class TokenModel(ShardedModel):
     d_model: int
     dialect: Dialect
     output_embedding: TokenEmbedding  # the embedding whose transposed matrix projects to logits
-    output_bias: keras.Variable | None  # the bias (V,) of the logits; None without one
+    output_bias: keras.Variable | None  # the bias (V,) of the logits
     guided_alignment = 0.0  # weight of the loss by which a `Transformer` learns word alignments
 
     def __init__(self, **layer: Any) -> None:

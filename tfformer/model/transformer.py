@@ -57,19 +57,17 @@ class Transformer(TokenModel):
         dialect: How an imported model differs from the paper: "paper", "marian", "m2m100", or a
             mapping of fields, see `Dialect`. The model itself ignores the fields that configure the
             search.
-        **options: Arguments that every Keras layer accepts, see `LayerOptions`.
+        **options: Keyword arguments of any Keras layer, see `LayerOptions`.
 
     Attributes:
         source_embedding: The `TokenEmbedding` of the source.
         target_embedding: The `TokenEmbedding` of the target.
         output_embedding: The `TokenEmbedding` whose transposed matrix projects to logits.
-        output_bias: The bias (V,) of the logits; None without one.
+        output_bias: The bias (V,) of the logits, or None.
         encoder: The `Encoder`.
         decoder: The `Decoder`.
-        encoder_class: The class of the encoder. A subclass of `Transformer` may set it to a
-            subclass of `Encoder`.
-        decoder_class: The class of the decoder. A subclass of `Transformer` may set it to a
-            subclass of `Decoder`.
+        encoder_class: The class of the encoder. A subclass may name a subclass of `Encoder`.
+        decoder_class: The class of the decoder. A subclass may name a subclass of `Decoder`.
 
     Raises:
         ValueError: An argument is invalid, or `tie_embeddings` needs one shared vocabulary but the
@@ -209,13 +207,13 @@ class Transformer(TokenModel):
             inputs: {"source": ids (B, S), "target": ids (B, T)}. Packed rows, which contain several
                 sentences, also have "source_segments" (B, S) and "target_segments" (B, T), see
                 `segment_mask`. For SimCut, "source_kept" (B, S) and "target_kept" (B, T) are 0 at
-                the tokens to cut and 1 at all others. For "links" (B, T), `guided_alignment` times
-                the `alignment_loss` of the penultimate layer's first head is added to the losses.
+                the tokens to cut and 1 at all others. With "links" (B, T), the `alignment_loss` of
+                the penultimate layer's first head is added to the losses, times `guided_alignment`.
             training: Whether to apply dropout.
 
         Returns:
-            Vectors (B, T, D). For SimCut (2, B, T, D): first those of the rows, then those of the
-            rows whose embeddings are 0 at the tokens to cut.
+            Vectors (B, T, D). For SimCut (2, B, T, D): first of the rows, then of the same rows
+            with embeddings of 0 at the tokens to cut.
         """
         source = self.source_embedding(inputs["source"], training=training)  # (B, S, D)
         target = self.target_embedding(inputs["target"], training=training)  # (B, T, D)
@@ -230,9 +228,9 @@ class Transformer(TokenModel):
     def hidden_and_alignment(self, inputs: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
         """Compute `hidden`, and the attention (B, T, S) of target to source positions.
 
-        It is that of the penultimate decoder layer, the best one in Garg et al. 2019, "Jointly
-        Learning to Align and Translate with Transformer Models": of its first head, if that was
-        trained to align (`guided_alignment`), otherwise the mean of its heads.
+        The penultimate decoder layer aligns best (Garg et al. 2019, "Jointly Learning to Align and
+        Translate with Transformer Models"). Its first head is used if it was trained to align
+        (`guided_alignment`), otherwise the mean of its heads.
         """
         memory, mask = self.encode(inputs["source"])
         embeddings = self.target_embedding(inputs["target"])  # (B, T, D)
@@ -336,7 +334,7 @@ class Transformer(TokenModel):
     ) -> tuple[tf.Tensor, Cache]:
         """Decode as `step` does, but return hidden states (R, T, D) in place of logits.
 
-        Inside a graph the cache must have room for these positions.
+        Inside a graph the cache must have capacity for these positions.
         """
         embeddings = self.target_embedding(ids)  # (R, T, D)
         return self.decoder.step(embeddings, position, cache, memory)
@@ -350,7 +348,7 @@ class Transformer(TokenModel):
             ids: Target ids (B, N) int32, all at `position`; N must be known statically.
             position: The position, counted from 0.
             cache: The beams' cache, see `decoder.empty_beam_cache`; inside a graph it must have
-                room for this position.
+                capacity for this position.
             memory: The projected memory of B rows, see `encode_and_project`.
 
         Returns:

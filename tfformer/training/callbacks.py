@@ -89,8 +89,8 @@ class LinePerMinute(keras.callbacks.Callback):
 class HistoryAndResume(keras.callbacks.Callback):
     """Saves the history and the state to resume from, and decides when to stop.
 
-    New epochs are appended to `history`. With several workers, only the first writes; its clock and
-    its validations count.
+    New epochs are appended to `history`. With several workers, only the chief writes, and all use
+    its clock and its validations.
     """
 
     def __init__(

@@ -26,7 +26,7 @@ RETRY_SECONDS = 0.2
 
 
 class WorkerLostError(ConnectionError):
-    """Another worker cannot be reached, or no longer."""
+    """Another worker cannot be reached."""
 
 
 @dataclass(frozen=True)

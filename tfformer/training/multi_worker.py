@@ -53,7 +53,7 @@ class Workers:
         return tensors
 
     def first(self, value: T) -> T:
-        """Return the chief's value, plain JSON; all processes must ask."""
+        """Return the chief's value, plain JSON; all processes must call this."""
         return value
 
     def check_alike(self, facts: Facts) -> None:
@@ -83,7 +83,7 @@ class ClusterWorkers(Workers):
         self.number = cluster.number
         self.count = len(cluster.addresses)
         self.minutes = minutes
-        # Each shape has a number, the same in all processes because they call in the same order.
+        # The key of each shape, equal in all processes because they call in the same order.
         self._numbers: dict[tuple[int, ...], int] = {}
         strategy = _started(cluster)
         super().__init__(strategy.extended.worker_devices)
@@ -96,7 +96,7 @@ class ClusterWorkers(Workers):
         return [tf.reshape(flat_sum, t.shape) for flat_sum, t in zip(sums, tensors, strict=True)]
 
     def first(self, value: T) -> T:
-        """Return the chief's value, plain JSON; all processes must ask."""
+        """Return the chief's value, plain JSON; all processes must call this."""
         return json.loads(self._gathered(json.dumps(value))[0])
 
     def check_alike(self, facts: Facts) -> None:

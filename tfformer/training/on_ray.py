@@ -40,7 +40,7 @@ from tfformer.training.cluster import WorkerLostError
 
 Report = Callable[[str], None]
 
-MAX_DEATHS = 3  # losses in a row without a completed epoch
+MAX_DEATHS = 3  # lost workers in a row without a completed epoch
 SECONDS_TO_DIE = 300  # timeout for a lost worker that still locks the run directory
 RETRY_SECONDS = 5
 SETTINGS = {  # for Ray Train
@@ -59,11 +59,12 @@ def train_on_ray(
     init_from: str | None = None,
     report: Report = print,
 ) -> dict[str, Any]:
-    """Train on a cluster, after a loss from the last checkpoint on; return result.json's content.
+    """Train on a cluster, and continue from the last checkpoint if a worker is lost.
 
     Each worker has one processor and its share of the cluster's GPUs. The recipe's strategy
     one_device becomes multi_worker. `address` is as in `ray_cluster.connect`; the other arguments
-    are those of `training.train.train`. `report` is called with a line for each loss.
+    are those of `training.train.train`, and so is the result. `report` is called with a line for
+    each lost worker.
 
     Raises:
         ValueError: The recipe's strategy is mirrored, or the cluster has fewer processors than
@@ -102,10 +103,10 @@ def _despite_deaths(
     init_from: str | None,
     report: Report,
 ) -> dict[str, Any]:
-    """Train, and restart after each loss, from the last checkpoint if there is one."""
+    """Train, and restart when a worker is lost, from the last checkpoint if there is one."""
     deaths = 0
     epochs = _epochs(run_dir)
-    last = None  # loss
+    last = None  # time of the last loss of a worker
     while True:
         try:
             return trained(resume, init_from)

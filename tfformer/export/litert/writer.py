@@ -42,7 +42,7 @@ def write(path: Path, translator: TextModel, quantize: str, static: bool, aligns
 
     The file has a greedy search and, if `aligns` and the model returns its attention, alignments.
     With more than one beam, it also has a beam search and continues prefixes. The runtimes pack the
-    weights again for every signature, so that each signature needs memory.
+    weights again for every signature, so each signature needs memory.
     """
     assert isinstance(translator, Translator)
     holder = tf.Module()
@@ -80,7 +80,7 @@ def widths(max_length: int) -> list[int]:
 def static_name(signature: str, width: int, max_length: int) -> str:
     """Return the name of a static file's signature for sources of `width` tokens.
 
-    The signature for the maximum length has the plain name.
+    The signature for the maximum length has no suffix.
 
     Example:
         >>> static_name("translate", 16, 40), static_name("translate", 40, 40)
@@ -145,7 +145,7 @@ def _over_ids(
 ) -> tf.types.experimental.PolymorphicFunction:
     """Return the function of a signature.
 
-    Ids (B, S), of which the first `lengths` (B,) count -> the best translation, the N best, or the
+    Ids (B, S) and the number of them that are read (B,) -> the best translation, the N best, or the
     K continuations of a prefix (B, P), which is padded with 0.
     """
     max_length, first_token = translator.max_length, translator.tokenizers.target.prefix_id

@@ -141,8 +141,8 @@ class _Translating:
     def translate_prefix(self, text: tf.Tensor, prefix: tf.Tensor) -> dict[str, tf.Tensor]:
         """Text (B,) and the beginning of each translation (B,) -> K continuations (B, K).
 
-        Also returns the probability (B, K) of the piece after the beginning, with which each
-        continuation goes on; see `Translator.continuations`.
+        Also returns the probability (B, K) of each continuation's first piece after the prefix, see
+        `Translator.continuations`.
         """
         ids, _ = self._ids_and_lengths(self.translator.tokenizers.target, prefix)
         message = "a prefix has a character that the vocabulary lacks; use another word"
@@ -210,7 +210,8 @@ class _Translating:
     def translate_ids(self, ids: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
         """Ids (B, S) -> their greedy translation (B, T).
 
-        The length (B,) and the score (B,) come with it. Of each row the first `lengths` (B,) count.
+        Also returns the length (B,) and the score (B,). Only the first `lengths` (B,) ids of a row
+        are read.
         """
         source = source_ids(ids, lengths, self.translator.max_length)
         return _best_ids(self._search(source, beam_size=1))
@@ -295,7 +296,8 @@ class _Continuing:
     def continue_ids(self, ids: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
         """Ids (B, S) -> the ids with their greedy continuation (B, T).
 
-        The length (B,) and the score (B,) come with it. Of each row the first `lengths` (B,) count.
+        Also returns the length (B,) and the score (B,). Only the first `lengths` (B,) ids of a row
+        are read.
         """
         longest = tf.minimum(tf.shape(ids)[1], self.generator.max_length - 1)
         return _best_ids(self._continue(ids, tf.clip_by_value(lengths, 0, longest)))
