@@ -142,8 +142,9 @@ class IdSearch:
         self._is_static = bool(manifest.get("static"))
         self._signatures: Mapping[str, Any] = manifest["signatures"]
         try:
-            # Otherwise LiteRT 2.3.0 frees the memory of loops after each call, and XNNPACK may
-            # compute with an old shape where a tensor of another shape gets the same address.
+            # Otherwise LiteRT 2.3.0 frees the tensors of loops after each call. When XNNPACK's
+            # workspace grows, it may take the address of a freed tensor; XNNPACK then takes a copy
+            # between the two for a copy onto itself, and skips it.
             with warnings.catch_warnings(action="ignore", category=UserWarning):  # more memory
                 self._interpreter = Interpreter(
                     model_path=str(file),

@@ -165,8 +165,8 @@ def _over_ids(
         given: dict[str, Any] = {
             "first_token": first_token,
             "shortlist": translator.shortlist,
-            # LiteRT's XNNPACK delegate (2.3.0) may compute with the old shape of a tensor that
-            # grows inside a loop, if its new buffer has the address of an old one.
+            # When the workspace of LiteRT's XNNPACK delegate (2.3.0) grows inside a call, it may
+            # skip a copy; see the interpreter in tfformer/engines/litert.py.
             "grows": False,
         }
         if prefix is None:
