@@ -45,9 +45,8 @@ def generate(
     """
     from tfformer.config import LARGEST_SEED
 
-    highest = LARGEST_SEED - count
-    if not 0 <= seed <= highest:
-        raise ValueError(f"--seed {seed} must be from 0 to {highest}")
+    if not 0 <= seed <= LARGEST_SEED:
+        raise ValueError(f"--seed {seed} must be from 0 to {LARGEST_SEED}")
     load_tensorflow()
     from tfformer.inference.generator import Generator
 
