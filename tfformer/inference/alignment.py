@@ -196,5 +196,4 @@ def _words(pieces: Sequence[str]) -> list[list[str]]:
 
 
 def _first_pieces(words: Sequence[list[str]]) -> list[int]:
-    lengths = list(map(len, words))
-    return [end - length for end, length in zip(accumulate(lengths), lengths, strict=True)]
+    return [0, *accumulate(map(len, words))][: len(words)]

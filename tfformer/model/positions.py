@@ -104,14 +104,11 @@ class PositionalEncoding(SequenceLayer):
         """
         count = embeddings.shape[1] or tf.shape(embeddings)[1]  # T
         positions = position + self.offset + tf.range(count)  # (T,)
-        encodings = positional_encoding(
-            positions, self.d_model, self.layout, self.timescale
-        )  # (T, D)
+        encodings = positional_encoding(positions, self.d_model, self.layout, self.timescale)
         if segment_positions is not None:
             encodings = tf.gather(encodings, segment_positions)  # (B, T, D)
         return embeddings + tf.cast(encodings, embeddings.dtype)
 
     def get_config(self) -> dict[str, Any]:
-        return super().get_config() | arguments_of(
-            self, ("d_model", "layout", "timescale", "offset")
-        )
+        names = ("d_model", "layout", "timescale", "offset")
+        return super().get_config() | arguments_of(self, names)

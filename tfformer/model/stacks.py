@@ -194,9 +194,7 @@ class _Stack(SequenceLayer):
         cache = cache.opened(position, beams)
         slots = tf.shape(cache.visible)[2:3]  # (1,), L
         mask = tf.reshape(cache.visible, tf.concat([[-1, 1, beams], slots], axis=0))
-        x, keys_values = self._step_layers(
-            x, mask, cache.keys_values, position * beams, memory
-        )  # (B, N, D)
+        x, keys_values = self._step_layers(x, mask, cache.keys_values, position * beams, memory)
         return x, cache._replace(keys_values=keys_values)
 
     def _add_position(self, embeddings: tf.Tensor, position: tf.Tensor | int) -> tf.Tensor:
