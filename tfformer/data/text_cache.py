@@ -11,7 +11,6 @@ KEY/SIDE.offsets.npy  the start of each row, and the end of the last row
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import tokenize
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -234,10 +233,8 @@ def text_fingerprint(
                 {"tfds": tfds_version(name), "split": stated or split, "languages": pair}
             )
         elif text.startswith("phrasebook:"):
-            rows = json.dumps(list(read_linked_pairs(corpus.text, tags=tags)))
-            fingerprints.append(
-                {"rows": hashlib.sha256(rows.encode()).hexdigest(), "languages": pair}
-            )
+            rows = digest_of_values(list(read_linked_pairs(corpus.text, tags=tags)))
+            fingerprints.append({"rows": rows, "languages": pair})
         else:
             files = source_files(corpus.text, folder)
             fingerprints.append({"files": [list(map(_digest, part)) for part in files]})

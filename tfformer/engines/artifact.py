@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +20,7 @@ from tfformer.storage.artifact_folders import (
     read_manifest,
 )
 from tfformer.storage.folders import folder_at
-from tfformer.storage.whole_files import file_digest
+from tfformer.storage.whole_files import digest_of_values, file_digest
 
 SAVED_MODEL = "saved_model.pb"  # without a manifest, it marks a SavedModel from another program
 
@@ -192,6 +190,6 @@ def _run_artifact(folder: str, beam_size: int | None) -> Artifact:
         "weights": file_digest(run.weights),
         "shortlist": file_digest(run.shortlist) if run.shortlist.is_file() else None,
     }
-    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+    beam_size = beam_size or decoding.beam_size
     languages = tuple(run.languages or ())
-    return Artifact("keras", folder, beam_size or decoding.beam_size, digest, languages)
+    return Artifact("keras", folder, beam_size, digest_of_values(settings), languages)

@@ -14,7 +14,7 @@ from cachetools import LRUCache
 from pydantic import BaseModel, Field
 
 from tfformer.engines import Engine
-from tfformer.engines.engine import BEAM, GREEDY, NO_TRANSLATION, PREFIX, Arrays
+from tfformer.engines.engine import BEAM, GREEDY, NO_TRANSLATION, PREFIX, Arrays, as_text
 from tfformer.serving.errors import RequestError
 from tfformer.serving.languages import Direction
 from tfformer.serving.request_queue import RequestQueue
@@ -241,7 +241,7 @@ class QueuedTranslator:
         inputs = {name: np.array([text.encode()], object) for name, text in texts.items()}
         outputs = await self._queue.submit(version, PREFIX, inputs)
         pairs = zip(outputs["translations"][0], outputs["probabilities"][0].tolist(), strict=True)
-        return [(_text(text), probability) for text, probability in pairs if probability > 0]
+        return [(as_text(text), probability) for text, probability in pairs if probability > 0]
 
     async def pieces(self, direction: Direction, text: str) -> AsyncIterator[TranslatedPiece]:
         """Yield the pieces of a text as they are translated; their joined sources are the text."""
@@ -304,18 +304,14 @@ def _lists(outputs: Arrays) -> list[list[str]]:
     only in case.
     """
     if "translation" in outputs:
-        return [[_text(translation)] for translation in outputs["translation"]]
+        return [[as_text(translation)] for translation in outputs["translation"]]
     lists = []
     for beam, scores in zip(outputs["translations"], outputs["scores"], strict=True):
         distinct: dict[str, str] = {}
-        for text in map(_text, beam[scores > NO_TRANSLATION / 2]):
+        for text in map(as_text, beam[scores > NO_TRANSLATION / 2]):
             distinct.setdefault(text.lower(), text)  # casefold would equate Maßen and Massen
         lists.append(list(distinct.values()))
     return lists
-
-
-def _text(value: bytes) -> str:
-    return value.decode("utf-8", "replace")
 
 
 class TranslationCache:

@@ -31,13 +31,11 @@ ENDED_BY = {
     "optgroup": frozenset(["optgroup"]),
     **dict.fromkeys(READINGS, READINGS),
 }
-
-
-def _ended_by(tag: str) -> list[str]:
-    return [name for name, tags in ENDED_BY.items() if tag in tags]
-
-
-ENDS = {tag: _ended_by(tag) for tag in frozenset().union(*ENDED_BY.values())}
+# Such a tag -> the elements that it ends.
+ENDS = {
+    tag: [name for name, tags in ENDED_BY.items() if tag in tags]
+    for tag in frozenset().union(*ENDED_BY.values())
+}
 # Tag -> the elements inside which it cannot end an element that surrounds them.
 WALLS = {
     **dict.fromkeys(BLOCKS, frozenset(["button", "object"])),
