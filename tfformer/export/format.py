@@ -116,11 +116,13 @@ def validation_pairs(run: Run, count: int) -> list[SentencePair]:
 
 
 def check_validation_text(run: Run) -> None:
-    """Raise ValueError if the validation text is not the one that the run was trained with.
+    """Check that the validation text is the one that the run was trained with.
 
-    OSError: The text cannot be read.
+    Raises:
+        OSError: The text cannot be read.
+        ValueError: It is another text.
     """
-    digest = run.digests.get("valid")  # absent from runs of earlier versions
+    digest = run.digests.get("valid")  # imported runs have none
     rows = list(itertools.chain.from_iterable(_validation_corpora(run)))
     if digest and digest != digest_of_values(rows):
         raise ValueError(
