@@ -220,11 +220,12 @@ def sample(
     # The key of a draw is (seed, batch * 2^32 + step): no two steps of a seed share one.
     first_draw = tf.cast(batch, tf.int64) * 2**32
     all_rows = tf.shape(max_lengths)[0]
+    divisor = tf.maximum(tf.cast(temperature, tf.float32), COLDEST)
 
     def choose(logits: tf.Tensor, step: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
         logits = without(logits, suppressed)
         logits -= tf.reduce_max(logits, axis=1, keepdims=True)  # so that none becomes +inf
-        logits /= tf.maximum(tf.cast(temperature, tf.float32), COLDEST)
+        logits /= divisor
         logits = keep_top_p(keep_top_k(logits, top_k), top_p)
         key = tf.stack([tf.cast(seed, tf.int64), first_draw + tf.cast(step, tf.int64)])
         # The argmax of logits + Gumbel noise is a draw from softmax(logits).
