@@ -3,6 +3,7 @@
 import json
 import math
 
+import keras
 import numpy as np
 import pytest
 from support.numpy_layers import log_softmax
@@ -116,3 +117,12 @@ def test_a_text_that_is_too_long_is_truncated_with_a_warning(generator):
     assert long.startswith(continued.text.removesuffix(continued.text.split()[-1]))
     with pytest.warns(UserWarning, match="1 of 1 sentences had more than 31 tokens"):
         generator.log_prob([long])
+
+
+def test_weights_that_are_not_numbers_are_noticed(generator):
+    broken = generator.with_model(keras.models.clone_model(generator.model))
+    broken.model.set_weights([weight * np.nan for weight in generator.model.get_weights()])
+    calls = (broken.log_prob, broken.bits_per_byte, broken.complete)
+    for call in (*calls, lambda prefixes: broken.sample(prefixes, seed=1)):
+        with pytest.raises(ValueError, match="score for a sentence is not finite: its weights"):
+            call(["one two"])

@@ -54,6 +54,7 @@ def test_log_prob_is_the_sum_of_the_cached_steps_log_probabilities(norm, output_
     np.testing.assert_allclose(
         tf.reduce_sum(model.token_log_probs(ROWS), axis=1), expected, rtol=1e-5
     )
+    assert model.log_prob(ROWS[:, :0]).numpy().tolist() == [0.0] * len(ROWS)
 
 
 @each_norm

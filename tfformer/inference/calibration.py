@@ -17,7 +17,7 @@ from tfformer.data.batches import token_batches
 from tfformer.data.encoding import pad
 from tfformer.data.sources import SentencePair
 from tfformer.inference.alignment import BATCH_TOKENS
-from tfformer.inference.translator import DAMAGED
+from tfformer.inference.text_model import check_finite
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Calibration, Tokenizers
 from tfformer.runtime.tracing import traced
@@ -94,8 +94,7 @@ def fit(measure: Measure) -> Calibration:
     sharpness = 1.0
     first = measured = measure(sharpness)
     for _ in range(ITERATIONS):
-        if not np.isfinite(measured).all():
-            raise ValueError(DAMAGED)
+        check_finite(measured)
         slope, curvature = measured[:, :2].mean(axis=0, dtype=np.float64).tolist()
         better = sharpness - slope / max(curvature, 1e-9)
         better = min(max(better, sharpness / 2, 1 / HIGHEST), sharpness * 2, 1 / LOWEST)

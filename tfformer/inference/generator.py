@@ -21,7 +21,7 @@ from tfformer.data.sources import Row
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.inference.graphs import continue_prefixes
 from tfformer.inference.search import Hypotheses, check_sampling, greedy_search, sample
-from tfformer.inference.text_model import SAMPLES, Measured, TextModel, check_size
+from tfformer.inference.text_model import SAMPLES, Measured, TextModel, check_finite, check_size
 from tfformer.model.language_model import LanguageModel
 from tfformer.run_directory import Model, Run, Tokenizers
 from tfformer.special_ids import END_ID, START_ID
@@ -121,7 +121,7 @@ class Generator(TextModel):
             log p of each sentence in nats.
 
         Raises:
-            ValueError: A sentence is not Unicode text.
+            ValueError: A sentence is not Unicode text, or the weights are damaged.
         """
         encoded = self.encode(sentences)
         warn_of_truncation([sentences], [encoded], stacklevel=2)
@@ -130,6 +130,7 @@ class Generator(TextModel):
         log_probs = np.zeros(len(rows))
         for numbers, ids in like_length_batches(rows, batch_size):
             log_probs[numbers] = graph(ids)
+        check_finite(log_probs)
         return log_probs.tolist()
 
     def bits_per_byte(self, sentences: Sequence[str]) -> float:
@@ -147,7 +148,8 @@ class Generator(TextModel):
             Bits per byte; lower is better.
 
         Raises:
-            ValueError: No sentence is short enough, or a sentence is not Unicode text.
+            ValueError: No sentence is short enough, a sentence is not Unicode text, or the weights
+                are damaged.
         """
         encoded = self.encode(sentences)
         kept = [n for n, is_truncated in enumerate(encoded.is_truncated) if not is_truncated]
@@ -175,7 +177,7 @@ class Generator(TextModel):
             nats.
 
         Raises:
-            ValueError: A prefix is not Unicode text.
+            ValueError: A prefix is not Unicode text, or the weights are damaged.
         """
         encoded = self.encode(prefixes)
         warn_of_truncation([prefixes], [encoded], stacklevel=2)
@@ -210,7 +212,8 @@ class Generator(TextModel):
             unmodified distribution.
 
         Raises:
-            ValueError: A setting is invalid, or a prefix is not Unicode text.
+            ValueError: A setting is invalid, a prefix is not Unicode text, or the weights are
+                damaged.
         """
         check_sampling(seed, temperature, top_k, top_p)
         encoded = self.encode(prefixes)
@@ -243,8 +246,9 @@ class Generator(TextModel):
             lengths = np.array([len(row) for row in batch_rows], np.int32)
             hypotheses = search(ids, lengths, batch)
             texts = self.tokenizer.decode(hypotheses.ids[:, 0].numpy())
-            scores = hypotheses.scores[:, 0].numpy().tolist()
-            continuations += map(Continuation, texts, scores)
+            scores = hypotheses.scores[:, 0].numpy()
+            check_finite(scores)
+            continuations += map(Continuation, texts, scores.tolist())
         return continuations
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, NamedTuple, Self
 
+import numpy as np
 import tensorflow as tf
 
 from tfformer.config import Architecture, Config
@@ -29,6 +30,9 @@ class Measured(NamedTuple):
     samples: list[str]  # texts to show
 
 
+DAMAGED = "the model's score for a sentence is not finite: its weights are damaged; train again"
+
+
 def check_size(tokenizer: Tokenizer, vocab_size: int) -> None:
     """Raise ValueError unless a tokenizer has as many pieces as the model expects."""
     if tokenizer.vocab_size != vocab_size:
@@ -36,6 +40,12 @@ def check_size(tokenizer: Tokenizer, vocab_size: int) -> None:
             f"a tokenizer of {tokenizer.vocab_size} pieces does not fit a model for {vocab_size}; "
             "pass the tokenizer that the model was trained with"
         )
+
+
+def check_finite(scores: np.ndarray) -> None:
+    """Raise ValueError if a model's scores contain NaN or an infinity."""
+    if not np.isfinite(scores).all():
+        raise ValueError(DAMAGED)
 
 
 class TextModel(ABC):

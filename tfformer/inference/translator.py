@@ -37,7 +37,14 @@ from tfformer.inference.graphs import (
     translate_ids,
 )
 from tfformer.inference.search import Hypotheses, check_sampling, is_used
-from tfformer.inference.text_model import SAMPLES, Measured, TextModel, check_size
+from tfformer.inference.text_model import (
+    DAMAGED,
+    SAMPLES,
+    Measured,
+    TextModel,
+    check_finite,
+    check_size,
+)
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Model, Run, Tokenizers
 from tfformer.runtime.devices import has_gpu
@@ -49,7 +56,6 @@ CHUNK = 1_000  # sentence pairs in memory
 # Per batch: the sources' tokens and the cache's first positions, times the beams. This is 512
 # sentences of 32 tokens; a step with 64 sentences takes as long, because launching it dominates.
 GPU_TOKENS = 24_576
-DAMAGED = "the model's score for a sentence is not finite: its weights are damaged; train again"
 
 
 class ForcedScore(NamedTuple):
@@ -489,8 +495,7 @@ class Translator(TextModel):
             log_probs = graph(source, target).numpy()  # (B, T)
             for index, row in zip(indices, log_probs, strict=True):
                 tokens = self.tokenizers.target.pieces(target_ids[index])
-                if not np.isfinite(row[: len(tokens)]).all():
-                    raise ValueError(DAMAGED)
+                check_finite(row[: len(tokens)])
                 scores[index] = ForcedScore(tuple(tokens), row[: len(tokens)])
         return scores
 
@@ -520,8 +525,7 @@ class Translator(TextModel):
 
         def align_ids(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             log_probs, attention = graph(source, target)
-            if not np.isfinite(log_probs).all():
-                raise ValueError(DAMAGED)
+            check_finite(log_probs)
             return log_probs.numpy(), attention.numpy()
 
         return align_pairs(self.tokenizers, read.ids, written.ids, align_ids)

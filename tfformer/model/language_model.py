@@ -172,7 +172,7 @@ class LanguageModel(TokenModel):
         """
         to_logits = to_logits or self.logits
         starts = tf.fill((tf.shape(ids)[0], 1), START_ID)
-        hidden = self.hidden(tf.concat([starts, ids[:, :-1]], axis=1))  # (B, T, D)
+        hidden = self.hidden(tf.concat([starts, ids], axis=1)[:, :-1])  # (B, T, D)
         logits = tf.cast(to_logits(hidden), tf.float32)  # (B, T, V)
         log_probs = -tf.nn.sparse_softmax_cross_entropy_with_logits(ids, logits)
         is_over = tf.cumsum(tf.cast(ids == END_ID, tf.int32), axis=1, exclusive=True) > 0
