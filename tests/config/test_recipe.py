@@ -153,7 +153,7 @@ MISTAKES = [  # section, its values, the message
     ("model", {"num_decoder_layers": 1001}, "model.num_decoder_layers=1001 must be at most 1000"),
     ("model", {"dropout": 1.0}, "model.dropout=1.0 must be below 1.0"),
     ("model", {"dropout": float("nan")}, "model.dropout=nan must be a finite number"),
-    ("model", {"norm": "mid"}, "model.norm='mid' must be 'post', 'pre', 'rms' or 'marian'"),
+    ("model", {"norm": "mid"}, "model.norm='mid' must be 'post', 'pre' or 'marian'"),
     ("model", {"dialect": "hf"}, "the dialect 'hf' is not known; use paper, marian, m2m100, or"),
     ("model", {"dialect": 3}, "model.dialect must be a mapping of keys, not 3"),
     ("model", {"dialect": {"epsilon": 2}}, "model.dialect.epsilon=2 must be at most 1.0"),

@@ -66,20 +66,6 @@ NORM_VARIABLES = {"scale": "gamma", "bias": "beta"}
 WeightName = Slot | TokenTable
 
 
-def check_layers(model: ModelConfig | Transformer) -> None:
-    """Raise ValueError for layers that only this package computes, naming the first of them."""
-    for key, value, own in (
-        ("activation", model.activation, "swiglu"),
-        ("norm", model.norm, "rms"),
-        ("dialect.position_layout", model.dialect.position_layout, "rotary"),
-    ):
-        if value == own:
-            raise ValueError(
-                f"the model has {key}={own}, which this format does not support; use --format "
-                "saved_model or litert"
-            )
-
-
 def weight_path(weight: WeightName) -> str:
     """Return a weight's name in tfformer's files, such as "decoder/0/feed_forward/norm/scale"."""
     return "/".join(map(str, weight))

@@ -9,7 +9,7 @@ from tfformer.config.section import Section
 from tfformer.special_ids import START_ID
 
 LengthNormalization = Literal["wu", "power"]
-PositionLayout = Literal["interleaved", "halves", "rotary"]
+PositionLayout = Literal["interleaved", "halves"]
 PositionTimescale = Literal["paper", "t2t"]
 RuledScores = Literal["log_probs", "renormalized", "logits"]
 SEARCH = (
@@ -53,9 +53,7 @@ class Dialect(Section):
         'paper'
     """
 
-    # Of sines and cosines; halves: all sines first; rotary: no sum with the embeddings, but rotated
-    # queries and keys (Su et al. 2021).
-    position_layout: PositionLayout = "interleaved"
+    position_layout: PositionLayout = "interleaved"  # of sines and cosines; halves: all sines first
     # The range of wavelengths; t2t: Tensor2Tensor's.
     position_timescale: PositionTimescale = "paper"
     position_offset: int = Field(0, ge=0, le=1000)  # of the first token; M2M100 counts from 2

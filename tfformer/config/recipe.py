@@ -30,11 +30,11 @@ TRAINING_OF_SMALL_PRESETS: dict[str, Any] = {
 }
 
 
-Activation = Literal["relu", "gelu", "swish", "swiglu"]
+Activation = Literal["relu", "gelu", "swish"]
 Architecture = Literal["encoder-decoder", "decoder"]
 DecoderKind = Literal["attention", "ssru"]
 ModelType = Literal["unigram", "bpe"]
-Norm = Literal["post", "pre", "rms", "marian"]
+Norm = Literal["post", "pre", "marian"]
 Normalization = Literal["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity", "nmt_nfkc_plain"]
 TieEmbeddings = Literal["none", "output", "input", "all"]
 BleuTokenizer = Literal[
@@ -64,11 +64,9 @@ class ModelConfig(Section):
     num_heads: int = Field(8, ge=1, le=10**6)  # per attention; must divide d_model
     d_ff: int = Field(2048, ge=1, le=10**6)  # width within the feed-forward layers; often 4 d_model
     dropout: float = Field(0.1, ge=0, lt=1)  # share of values; 0.3 suits small corpora
-    # In the feed-forward layers; swiglu: two matrices of 2/3 d_ff, one gating the other.
-    activation: Activation = "relu"
+    activation: Activation = "relu"  # in the feed-forward layers
     # Where layers normalise: post, after each residual sum (the paper); pre, before each sub-layer,
-    # which trains without a long warmup; rms, pre with RMSNorm (Zhang and Sennrich 2019); marian,
-    # pre as marian-decoder computes it.
+    # which trains without a long warmup; marian, pre as marian-decoder computes it.
     norm: Norm = "post"
     # Embeddings that share a matrix. output: target, output; input: source, target; all: all three.
     tie_embeddings: TieEmbeddings = "all"
@@ -123,7 +121,7 @@ class ModelConfig(Section):
         refused = (
             (self.num_decoder_layers is not None, "num_decoder_layers", "set num_layers"),
             (self.decoder != "attention", "decoder", "leave it out"),
-            (self.norm == "marian", "norm", "choose post, pre or rms"),
+            (self.norm == "marian", "norm", "choose post or pre"),
             (needs_encoder, "dialect", "leave it out"),
         )
         for is_set, key, remedy in refused:

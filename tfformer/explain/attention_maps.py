@@ -132,10 +132,9 @@ def encoder_weights(model: Transformer, source: tf.Tensor) -> tuple[tf.Tensor, t
     mask = padding_mask(source)
     self_weights = []
     x = model.encoder.add_positions(model.source_embedding(source))
-    rotation = model.encoder.rotation(tf.shape(source)[1])
     for layer in model.encoder.layers:
-        self_weights.append(layer.attend_to_sequence(x, mask, rotation=rotation)[1])
-        x = layer(x, mask, rotation=rotation)
+        self_weights.append(layer.attend_to_sequence(x, mask)[1])
+        x = layer(x, mask)
     return model.encoder.final_norm(x), tf.stack(self_weights, axis=1)
 
 
@@ -150,10 +149,9 @@ def decoder_weights(
     self_weights = []
     cross_weights = []
     x = model.decoder.add_positions(model.target_embedding(target))
-    rotation = model.decoder.rotation(tf.shape(target)[1])
     for layer in model.decoder.layers:
-        self_weights.append(layer.attend_to_sequence(x, mask, rotation=rotation)[1])
-        x, weights = layer(x, memory, mask, memory_mask, return_weights=True, rotation=rotation)
+        self_weights.append(layer.attend_to_sequence(x, mask)[1])
+        x, weights = layer(x, memory, mask, memory_mask, return_weights=True)
         cross_weights.append(weights)
     return (
         model.decoder.final_norm(x),

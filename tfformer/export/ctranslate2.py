@@ -90,9 +90,6 @@ def write(
     `quantization` is one of CTranslate2's types, such as `int8`. It raises ValueError for layers
     that CTranslate2 does not support.
     """
-    from tfformer.checkpoints.weight_names import check_layers
-
-    check_layers(model)
     if model.norm == "marian":
         raise ValueError(
             "the model has norm=marian, but CTranslate2 computes pre-norm layers as they are "

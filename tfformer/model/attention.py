@@ -13,7 +13,6 @@ from tfformer.model.base_layer import LayerOptions, SequenceLayer, Shape, argume
 from tfformer.model.cache import KeysValues
 from tfformer.model.fast_layers import Dense, with_axes
 from tfformer.model.masks import carried_mask, join_masks
-from tfformer.model.positions import Rotation, rotate
 
 
 @register
@@ -92,20 +91,13 @@ class MultiHeadAttention(SequenceLayer):
         output, weights = self.attend(query, self.project(memory), allowed)
         return (output, weights) if return_weights else output
 
-    def project(self, memory: tf.Tensor, rotation: Rotation | None = None) -> KeysValues:
-        """Project a memory (B, S, D) to keys and values in heads, each (B, H, S, D // H).
-
-        `rotation` contains rotary positions of the memory, which the keys are rotated by.
-        """
+    def project(self, memory: tf.Tensor) -> KeysValues:
+        """Project a memory (B, S, D) to keys and values in heads, each (B, H, S, D // H)."""
         keys, values = tf.split(self.key_value(memory), 2, axis=-1)  # each (B, S, D)
-        return KeysValues(rotate(self._split_heads(keys), rotation), self._split_heads(values))
+        return KeysValues(self._split_heads(keys), self._split_heads(values))
 
     def attend(
-        self,
-        query: tf.Tensor,
-        keys_values: KeysValues,
-        mask: tf.Tensor | None = None,
-        rotation: Rotation | None = None,
+        self, query: tf.Tensor, keys_values: KeysValues, mask: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Attend from a query to projected keys and values.
 
@@ -113,7 +105,6 @@ class MultiHeadAttention(SequenceLayer):
             query: Vectors (B, T, D).
             keys_values: Keys and values, each (B, H, S, D // H).
             mask: Boolean, broadcastable to (B, H, T, S), True = may be attended to.
-            rotation: Rotary positions of the query.
 
         Returns:
             Vectors (B, T, D) and weights (B, H, T, S). The weight of a masked key is 0. If all keys
@@ -122,7 +113,6 @@ class MultiHeadAttention(SequenceLayer):
         """
         # Scaling the queries, T * d_k numbers, is cheaper than scaling the T * S scores.
         queries = self._split_heads(self.query(query)) * self.d_k**-0.5  # (B, H, T, D // H)
-        queries = rotate(queries, rotation)
         scores = tf.matmul(queries, keys_values.keys, transpose_b=True)  # (B, H, T, S)
         if mask is not None:
             # Half the largest float, so that the difference cannot overflow to -inf: the softmax of

@@ -24,14 +24,13 @@ from tfformer.model.fast_layers import Dense
 class FeedForward(SequenceLayer):
     """Position-wise max(0, x W1 + b1) W2 + b2 (section 3.3, eq. 2).
 
-    Another activation can replace relu. "swiglu" is (swish(x W1 + b1) * (x V + c)) W2 + b2 (Shazeer
-    2020, "GLU Variants Improve Transformer", eq. 6), with as many parameters as the others.
+    Another activation can replace relu.
 
     Args:
         d_model: Width of the model, the size of each vector.
         d_ff: Width of the hidden layer.
-        activation: "relu", "gelu", "swish" or "swiglu", or any function of tensors. To save the
-            layer, register the function with Keras.
+        activation: "relu", "gelu" or "swish", or any function of tensors. To save the layer,
+            register the function with Keras.
         **options: Keyword arguments of any Keras layer, see `LayerOptions`.
 
     Raises:
@@ -55,35 +54,21 @@ class FeedForward(SequenceLayer):
         self.d_ff = require_size("d_ff", d_ff)
         self.activation = activation
         try:
-            function = keras.activations.get("swish" if activation == "swiglu" else activation)
+            function = keras.activations.get(activation)
         except ValueError:
             raise ValueError(
-                f"activation={activation!r} is not known; use relu, gelu, swish, swiglu or a "
-                "function"
+                f"activation={activation!r} is not known; use relu, gelu, swish or a function"
             ) from None
-        width, policy = hidden_width(self.d_ff, activation), self.dtype_policy
-        self.inner = Dense(width, activation=function, name="inner", dtype=policy)
-        self.outer = Dense(self.d_model, name="outer", dtype=policy)
-        self.gate = Dense(width, name="gate", dtype=policy) if activation == "swiglu" else None
+        self.inner = Dense(self.d_ff, activation=function, name="inner", dtype=self.dtype_policy)
+        self.outer = Dense(self.d_model, name="outer", dtype=self.dtype_policy)
 
     def build(self, input_shape: Shape | None = None) -> None:
         self.inner.build((None, None, self.d_model))
-        self.outer.build((None, None, self.inner.units))
-        if self.gate:
-            self.gate.build((None, None, self.d_model))
+        self.outer.build((None, None, self.d_ff))
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Transform each vector of (B, T, D) independently."""
-        hidden = self.inner(x)
-        return self.outer(hidden * self.gate(x) if self.gate else hidden)
+        return self.outer(self.inner(x))
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | arguments_of(self, ("d_model", "d_ff", "activation"))
-
-
-def hidden_width(d_ff: int, activation: Activation) -> int:
-    """Return the width of the hidden layer; for "swiglu" 2/3 d_ff, rounded to a multiple of 8.
-
-    The three matrices of "swiglu" then have as many values as the usual two.
-    """
-    return 8 * max(1, round(d_ff / 12)) if activation == "swiglu" else d_ff

@@ -33,7 +33,7 @@ class LanguageModel(TokenModel):
         vocab_size: Size V of the vocabulary.
         tie_embeddings: With "none" or "input" the output projection is a separate matrix, otherwise
             the transposed embedding.
-        norm: "post" as in the paper, "pre", or "rms", which is "pre" with RMSNorm.
+        norm: "post" as in the paper, or "pre".
 
     Attributes:
         embedding: The `TokenEmbedding` of the input tokens.
@@ -80,7 +80,7 @@ class LanguageModel(TokenModel):
         self.dropout = require_number("dropout", dropout, below=1)
         self.tie_embeddings = require("tie_embeddings", tie_embeddings, TIES)
         self.activation = activation
-        self.norm = require("norm", norm, ("post", "pre", "rms"))
+        self.norm = require("norm", norm, ("post", "pre"))
         self.use_bias = use_bias
         self.dialect = Dialect.of(dialect)
         self.embedding = self._embedding(self.vocab_size, "embedding")

@@ -18,7 +18,6 @@ from tfformer.argument_checks import require, require_fraction, require_number, 
 from tfformer.model.attention import MultiHeadAttention
 from tfformer.model.base_layer import (
     Activation,
-    DType,
     LayerOptions,
     SequenceLayer,
     Shape,
@@ -29,7 +28,6 @@ from tfformer.model.cache import KeysValues
 from tfformer.model.fast_layers import Dropout, LayerNormalization
 from tfformer.model.feed_forward import FeedForward
 from tfformer.model.masks import carried_mask, join_masks, look_ahead_mask
-from tfformer.model.positions import Rotation
 
 NORMS = get_args(config.Norm)
 LAYER_ARGUMENTS = (  # constructor arguments that a stack passes to its layers
@@ -48,13 +46,13 @@ class Residual(SequenceLayer):
     """The residual connection, dropout and layer normalisation around a sub-layer.
 
     "post" is LayerNorm(x + Dropout(Sublayer(x))), as in the paper (sections 3.1 and 5.4); "pre" and
-    "marian" are x + Dropout(Sublayer(LayerNorm(x))); "rms" is the same with RMSNorm. A layer calls
-    `before`, then its sub-layer, then `after`.
+    "marian" are x + Dropout(Sublayer(LayerNorm(x))). A layer calls `before`, then its sub-layer,
+    then `after`.
 
     Args:
         d_model: Width of the model, the size of each vector.
         dropout: Dropout rate on the sub-layer's output (section 5.4).
-        norm: "post", "pre", "rms" or "marian".
+        norm: "post", "pre" or "marian".
         epsilon: Added to the variance in the layer normalisation.
         **options: Keyword arguments of any Keras layer, see `LayerOptions`.
 
@@ -84,7 +82,9 @@ class Residual(SequenceLayer):
         self.dropout = require_number("dropout", dropout, below=1)
         self.norm = require("norm", norm, NORMS)
         self.epsilon = require_fraction("epsilon", epsilon)
-        self.normalization = new_normalization(self.norm, self.epsilon, self.dtype_policy)
+        self.normalization = LayerNormalization(
+            epsilon=self.epsilon, name="normalization", dtype=self.dtype_policy
+        )
         self.dropout_layer = Dropout(self.dropout, dtype=self.dtype_policy)
 
     def build(
@@ -112,12 +112,6 @@ class Residual(SequenceLayer):
     def get_config(self) -> dict[str, Any]:
         names = ("d_model", "dropout", "norm", "epsilon")
         return super().get_config() | arguments_of(self, names)
-
-
-def new_normalization(norm: str, epsilon: float, dtype: DType) -> keras.layers.Layer:
-    """Return a layer normalisation, or for "rms" RMSNorm (Zhang and Sennrich 2019, eq. 4)."""
-    kind = keras.layers.RMSNormalization if norm == "rms" else LayerNormalization
-    return kind(epsilon=epsilon, name="normalization", dtype=dtype)
 
 
 class _TransformerLayer(SequenceLayer):
@@ -197,7 +191,6 @@ class _TransformerLayer(SequenceLayer):
         cache: KeysValues | None = None,
         position: tf.Tensor | int = 0,
         training: bool | None = None,
-        rotation: Rotation | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor, KeysValues]:
         """Attend from T new positions to earlier ones and to each other.
 
@@ -206,10 +199,9 @@ class _TransformerLayer(SequenceLayer):
         with these positions.
         """
         h = self.self_attention_residual.before(x)  # (R, T, D)
-        attention = self.self_attention
-        new = attention.project(h, rotation)  # keys and values, each (R, H, T, D // H)
+        new = self.self_attention.project(h)  # keys and values, each (R, H, T, D // H)
         cache = new if cache is None else cache.write(new, position)  # each (R, H, L, D // H)
-        attended, weights = attention.attend(h, cache, mask, rotation)  # attended is (R, T, D)
+        attended, weights = self.self_attention.attend(h, cache, mask)  # attended is (R, T, D)
         return self.self_attention_residual.after(x, attended, training), weights, cache
 
     def _feed(self, x: tf.Tensor, training: bool | None) -> tf.Tensor:
@@ -232,8 +224,8 @@ class EncoderLayer(_TransformerLayer):
         num_heads: Number of attention heads; must divide `d_model`.
         d_ff: Width of the feed-forward sub-layer's hidden layer.
         dropout: Dropout rate on each sub-layer's output (section 5.4).
-        activation: "relu", "gelu", "swish", "swiglu" or a function, see `FeedForward`.
-        norm: "post" as in the paper, "pre" or "rms"; "marian" is the same here as "pre".
+        activation: "relu", "gelu", "swish" or a function, see `FeedForward`.
+        norm: "post" as in the paper, or "pre"; "marian" is the same here as "pre".
         use_bias: Add a bias to the projections of the attention.
         epsilon: Added to the variance in each layer normalisation.
         **options: Keyword arguments of any Keras layer, see `LayerOptions`.
@@ -258,7 +250,6 @@ class EncoderLayer(_TransformerLayer):
         attention_mask: tf.Tensor | None = None,
         mask: tf.Tensor | None = None,
         training: bool | None = None,
-        rotation: Rotation | None = None,
     ) -> tf.Tensor:
         """Transform all positions at once.
 
@@ -268,13 +259,12 @@ class EncoderLayer(_TransformerLayer):
                 be attended to. Rank 2 is (B, S); for a mask (S, S) pass `mask[None]`.
             mask: The mask that Keras passes by this name, combined with `attention_mask`.
             training: Whether to apply dropout.
-            rotation: Rotary positions of the vectors.
 
         Returns:
             Vectors (B, S, D).
         """
         allowed = join_masks(attention_mask, mask, carried_mask(x))
-        x, _ = self.step(x, allowed, training=training, rotation=rotation)
+        x, _ = self.step(x, allowed, training=training)
         return x
 
     def step(
@@ -284,7 +274,6 @@ class EncoderLayer(_TransformerLayer):
         cache: KeysValues | None = None,
         position: tf.Tensor | int = 0,
         training: bool | None = None,
-        rotation: Rotation | None = None,
     ) -> tuple[tf.Tensor, KeysValues]:
         """Transform T new positions of a sequence, given the cache of earlier ones.
 
@@ -295,12 +284,11 @@ class EncoderLayer(_TransformerLayer):
                 each other, and L is T.
             position: The position of the first vector.
             training: Whether to apply dropout.
-            rotation: Rotary positions of the vectors.
 
         Returns:
             Vectors (R, T, D), and the cache with these positions.
         """
-        x, _, cache = self.attend_to_sequence(x, mask, cache, position, training, rotation)
+        x, _, cache = self.attend_to_sequence(x, mask, cache, position, training)  # (R, T, D)
         return self._feed(x, training), cache
 
 
@@ -343,7 +331,6 @@ class DecoderLayer(_TransformerLayer):
         training: bool | None = None,
         use_causal_mask: bool = True,
         return_weights: bool = False,
-        rotation: Rotation | None = None,
     ) -> tf.Tensor | tuple[tf.Tensor, tf.Tensor]:
         """Transform all positions at once.
 
@@ -358,7 +345,6 @@ class DecoderLayer(_TransformerLayer):
             training: Whether to apply dropout.
             use_causal_mask: Whether to hide later positions, in addition to the masks.
             return_weights: Whether to return the weights of the cross-attention too.
-            rotation: Rotary positions of the target.
 
         Returns:
             Vectors (B, T, D), and with `return_weights` the weights (B, H, T, S).
@@ -366,7 +352,7 @@ class DecoderLayer(_TransformerLayer):
         causal = look_ahead_mask(tf.shape(x)[1]) if use_causal_mask else None
         allowed = join_masks(attention_mask, carried_mask(x), causal)
         memory_allowed = join_masks(memory_mask, carried_mask(memory))
-        x, _, _ = self.attend_to_sequence(x, allowed, training=training, rotation=rotation)
+        x, _, _ = self.attend_to_sequence(x, allowed, training=training)
         h = self.cross_attention_residual.before(x)
         attended, weights = self.cross_attention(h, memory, memory_allowed, return_weights=True)
         x = self._feed(self.cross_attention_residual.after(x, attended, training), training)
@@ -381,7 +367,6 @@ class DecoderLayer(_TransformerLayer):
         memory_keys_values: KeysValues,
         memory_mask: tf.Tensor | None = None,
         training: bool | None = None,
-        rotation: Rotation | None = None,
     ) -> tuple[tf.Tensor, KeysValues]:
         """Transform T new positions of a target, given the cache of earlier ones.
 
@@ -394,12 +379,11 @@ class DecoderLayer(_TransformerLayer):
             memory_keys_values: Keys and values of the memory, each (R, H, S, D // H).
             memory_mask: Boolean, broadcastable to (R, H, T, S).
             training: Whether to apply dropout.
-            rotation: Rotary positions of the vectors.
 
         Returns:
             Vectors (R, T, D), and the cache with these positions.
         """
-        x, _, cache = self.attend_to_sequence(x, mask, cache, position, training, rotation)
+        x, _, cache = self.attend_to_sequence(x, mask, cache, position, training)  # (R, T, D)
         h = self.cross_attention_residual.before(x)  # (R, T, D)
         attended, _ = self.cross_attention.attend(h, memory_keys_values, memory_mask)
         x = self.cross_attention_residual.after(x, attended, training)

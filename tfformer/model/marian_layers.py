@@ -11,7 +11,6 @@ from tfformer.model.base_layer import register
 from tfformer.model.cache import KeysValues
 from tfformer.model.embedding import TokenEmbedding
 from tfformer.model.layers import DecoderLayer
-from tfformer.model.positions import Rotation
 from tfformer.special_ids import START_ID
 
 
@@ -49,14 +48,13 @@ class MarianDecoderLayer(DecoderLayer):
         cache: KeysValues | None = None,
         position: tf.Tensor | int = 0,
         training: bool | None = None,
-        rotation: Rotation | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor, KeysValues]:
         """Attend from normalised to earlier, unnormalised positions; see `DecoderLayer`."""
         attention = self.self_attention
         h = self.self_attention_residual.before(x)  # (R, T, D)
-        new = attention.project(x, rotation)  # keys and values, each (R, H, T, D // H)
+        new = attention.project(x)  # keys and values, each (R, H, T, D // H)
         cache = new if cache is None else cache.write(new, position)  # each (R, H, L, D // H)
-        attended, weights = attention.attend(h, cache, mask, rotation)
+        attended, weights = attention.attend(h, cache, mask)
         _, values = tf.split(attention.key_value(h), 2, axis=-1)
         to_itself = attention.output_projection(values)  # (R, T, D), with attention weight 1
         visible = tf.ones((1, 1, 1, tf.shape(cache.keys)[2]), tf.bool)

@@ -1,9 +1,9 @@
-"""Sinusoidal positional encodings (Vaswani et al. 2017, section 3.5), and rotary positions.
+"""Sinusoidal positional encodings (Vaswani et al. 2017, section 3.5).
 
-Shape letters: B batch, T positions, D d_model, H heads.
+Shape letters: B batch, T positions, D d_model.
 """
 
-from typing import Any, NamedTuple, Unpack, get_args
+from typing import Any, Unpack, get_args
 
 import keras
 import tensorflow as tf
@@ -12,7 +12,7 @@ from tfformer import config
 from tfformer.argument_checks import require, require_size
 from tfformer.model.base_layer import LayerOptions, SequenceLayer, arguments_of, register
 
-POSITION_LAYOUTS = ("interleaved", "halves")
+POSITION_LAYOUTS = get_args(config.PositionLayout)
 POSITION_TIMESCALES = get_args(config.PositionTimescale)
 
 
@@ -45,34 +45,6 @@ def positional_encoding(
     if layout == "halves":
         return tf.concat([sines, cosines], axis=-1)
     return tf.reshape(tf.stack([sines, cosines], axis=-1), (-1, d_model))
-
-
-class Rotation(NamedTuple):
-    """The factors of rotary positions (Su et al. 2021), each (T, D // H), see `rotate`."""
-
-    cosines: tf.Tensor  # of each angle, for both dimensions of its pair
-    sines: tf.Tensor  # the same, negative for the first dimension
-
-    @classmethod
-    def of(cls, positions: tf.Tensor, d_k: int) -> "Rotation":
-        """Return the rotation at positions (T,) of heads with `d_k` dimensions.
-
-        The angles are those of `positional_encoding`.
-        """
-        sines, cosines = tf.split(positional_encoding(positions, d_k, "halves"), 2, axis=-1)
-        return cls(tf.concat([cosines, cosines], axis=-1), tf.concat([-sines, sines], axis=-1))
-
-
-def rotate(x: tf.Tensor, rotation: Rotation | None) -> tf.Tensor:
-    """Rotate queries or keys (B, H, T, D // H) by their positions; None leaves them unchanged.
-
-    Dimension i and dimension i + D // 2H are the two coordinates of a pair. The product of a query
-    and a key then depends on their content and their distance only (Su et al. 2021, eq. 16).
-    """
-    if rotation is None:
-        return x
-    cosines, sines = (tf.cast(factors, x.dtype) for factors in rotation)
-    return x * cosines + tf.roll(x, x.shape[-1] // 2, axis=-1) * sines
 
 
 @register

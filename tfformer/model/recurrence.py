@@ -18,7 +18,6 @@ from tfformer.model.cache import RecurrentStates
 from tfformer.model.fast_layers import Dense
 from tfformer.model.layers import DecoderLayer
 from tfformer.model.masks import carried_mask, join_masks
-from tfformer.model.positions import Rotation
 from tfformer.model.stacks import Decoder, ProjectedMemory
 
 
@@ -191,12 +190,8 @@ class RecurrentDecoderLayer(DecoderLayer):
         cache: tf.Tensor | None = None,
         position: tf.Tensor | int = 0,
         training: bool | None = None,
-        rotation: Rotation | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Read new positions after earlier ones, see `DecoderLayer`; all returned weights are 0.
-
-        A recurrence needs no positions, so `rotation` is ignored.
-        """
+        """Read new positions after earlier ones, see `DecoderLayer`; all returned weights are 0."""
         h = self.recurrence_residual.before(x)
         if cache is not None and cache.shape[1] == x.shape[1]:
             output, state = self.recurrence.step(h, cache)

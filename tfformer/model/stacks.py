@@ -31,16 +31,11 @@ from tfformer.model.cache import (
     empty_cache,
     grown_eagerly,
 )
-from tfformer.model.fast_layers import Dropout
-from tfformer.model.layers import (
-    LAYER_ARGUMENTS,
-    DecoderLayer,
-    EncoderLayer,
-    new_normalization,
-)
+from tfformer.model.fast_layers import Dropout, LayerNormalization
+from tfformer.model.layers import LAYER_ARGUMENTS, DecoderLayer, EncoderLayer
 from tfformer.model.marian_layers import MarianDecoderLayer
 from tfformer.model.masks import carried_mask, join_masks, look_ahead_mask
-from tfformer.model.positions import PositionalEncoding, Rotation
+from tfformer.model.positions import PositionalEncoding
 
 STACK_ARGUMENTS = ("num_layers", *LAYER_ARGUMENTS)
 
@@ -84,20 +79,13 @@ class _Stack(SequenceLayer):
         self.use_bias = use_bias
         self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: self.d_model})
         policy = self.dtype_policy
-        self.positions = None  # rotary, unless the encodings are added to the embeddings
-        if self.dialect.position_layout != "rotary":
-            self.positions = PositionalEncoding(
-                self.d_model,
-                self.dialect.position_layout,
-                self.dialect.position_timescale,
-                offset=self.dialect.position_offset,
-                dtype=policy,
-            )
-        elif self.d_model // self.num_heads % 2:
-            raise ValueError(
-                f"d_model={d_model} and num_heads={num_heads} make heads of odd size, but rotary "
-                "positions rotate pairs of dimensions; choose another num_heads"
-            )
+        self.positions = PositionalEncoding(
+            self.d_model,
+            self.dialect.position_layout,
+            self.dialect.position_timescale,
+            offset=self.dialect.position_offset,
+            dtype=policy,
+        )
         self.dropout_layer = Dropout(self.dropout, dtype=policy)
         arguments = arguments_of(self, LAYER_ARGUMENTS)
         arguments |= {"epsilon": self.dialect.epsilon, "dtype": policy}
@@ -106,15 +94,18 @@ class _Stack(SequenceLayer):
         ]
         self.normalization = None
         if norm != "post":
-            self.normalization = new_normalization(norm, self.dialect.epsilon, policy)
+            self.normalization = LayerNormalization(
+                epsilon=self.dialect.epsilon, name="normalization", dtype=policy
+            )
 
     def _new_layer(self, **arguments: Any) -> EncoderLayer | DecoderLayer:
         return self.layer_class(**arguments)
 
     def build(self, embeddings_shape: Shape | None = None) -> None:
-        for layer in (self.positions, self.dropout_layer, *self.layers, self.normalization):
-            if layer:
-                layer.build((None, None, self.d_model))
+        for layer in (self.positions, self.dropout_layer, *self.layers):
+            layer.build((None, None, self.d_model))
+        if self.normalization:
+            self.normalization.build((None, None, self.d_model))
 
     def add_positions(
         self,
@@ -125,24 +116,11 @@ class _Stack(SequenceLayer):
     ) -> tf.Tensor:
         """Add the positional encoding from `position` on and apply dropout (sections 3.5, 5.4).
 
-        Rotary positions are not added, see `rotation`. `segment_positions` (B, T) contains the
-        positions of packed rows, see `positions_in_segments`.
+        `segment_positions` (B, T) contains the positions of packed rows, see
+        `positions_in_segments`.
         """
-        if self.positions:
-            embeddings = self.positions(
-                embeddings, position=position, segment_positions=segment_positions
-            )
-        return self.dropout_layer(embeddings, training=training)
-
-    def rotation(self, count: tf.Tensor | int, position: tf.Tensor | int = 0) -> Rotation | None:
-        """Return the rotation of `count` positions from `position` on, if positions are rotary.
-
-        Only distances matter, so the segments of a packed row can be rotated by their positions in
-        the row.
-        """
-        if self.positions:
-            return None
-        return Rotation.of(position + tf.range(count), self.d_model // self.num_heads)
+        encoded = self.positions(embeddings, position=position, segment_positions=segment_positions)
+        return self.dropout_layer(encoded, training=training)
 
     def final_norm(self, x: tf.Tensor) -> tf.Tensor:
         """Normalise the last layer's output (B, T, D) unless post-norm layers have done so."""
@@ -179,9 +157,7 @@ class _Stack(SequenceLayer):
         count = x.shape[1] or tf.shape(x)[1]  # T
         cache = grown_eagerly(cache, position + count)
         mask = look_ahead_mask(count, capacity_of(cache), position)  # (1, 1, T, L)
-        return self._step_layers(
-            x, mask, cache, position, memory, rotation=self.rotation(count, position)
-        )
+        return self._step_layers(x, mask, cache, position, memory)
 
     def empty_beam_cache(
         self, sentences: tf.Tensor | int, beams: int, capacity: tf.Tensor | int
@@ -218,14 +194,7 @@ class _Stack(SequenceLayer):
         cache = cache.opened(position, beams)
         slots = tf.shape(cache.visible)[2:3]  # (1,), L
         mask = tf.reshape(cache.visible, tf.concat([[-1, 1, beams], slots], axis=0))
-        x, keys_values = self._step_layers(
-            x,
-            mask,
-            cache.keys_values,
-            position * beams,
-            memory,
-            rotation=self.rotation(1, position),  # of all beams
-        )
+        x, keys_values = self._step_layers(x, mask, cache.keys_values, position * beams, memory)
         return x, cache._replace(keys_values=keys_values)
 
     def _add_position(self, embeddings: tf.Tensor, position: tf.Tensor | int) -> tf.Tensor:
@@ -240,19 +209,12 @@ class _Stack(SequenceLayer):
         cache: Cache,
         position: tf.Tensor | int,
         memory: ProjectedMemory | None,
-        *,
-        rotation: Rotation | None = None,
     ) -> tuple[tf.Tensor, Cache]:
         """Pass vectors through all layers, writing to their caches from `position` on."""
         new_cache = []
         for n, layer in enumerate(self.layers):
-            to_memory: dict[str, Any] = {}
-            if memory is not None:
-                to_memory = {
-                    "memory_keys_values": memory.keys_values[n],
-                    "memory_mask": memory.mask,
-                }
-            x, keys_values = layer.step(x, mask, cache[n], position, rotation=rotation, **to_memory)
+            to_memory = () if memory is None else (memory.keys_values[n], memory.mask)
+            x, keys_values = layer.step(x, mask, cache[n], position, *to_memory)
             new_cache.append(keys_values)
         return self.final_norm(x), tuple(new_cache)
 
@@ -274,9 +236,9 @@ class Encoder(_Stack):
         num_heads: Number of attention heads; must divide `d_model`.
         d_ff: Width of the feed-forward sub-layers' hidden layer.
         dropout: Dropout rate on the embeddings and on each sub-layer's output (section 5.4).
-        activation: "relu", "gelu", "swish", "swiglu" or a function, see `FeedForward`.
+        activation: "relu", "gelu", "swish" or a function, see `FeedForward`.
         norm: "post" as in the paper, or "pre", with one more normalisation after the last layer;
-            "rms" is "pre" with RMSNorm; "marian" is the same here as "pre".
+            "marian" is the same here as "pre".
         use_bias: Add a bias to the projections of the attention.
         dialect: Where an imported model differs from the paper: "paper", "marian", "m2m100", or a
             mapping of fields, see `Dialect`. A stack reads its positions and its epsilon.
@@ -322,9 +284,8 @@ class Encoder(_Stack):
         """
         allowed = join_masks(attention_mask, mask, carried_mask(embeddings))
         x = self.add_positions(embeddings, training=training, segment_positions=segment_positions)
-        rotation = self.rotation(tf.shape(x)[1])
         for layer in self.layers:
-            x = layer(x, attention_mask=allowed, training=training, rotation=rotation)
+            x = layer(x, attention_mask=allowed, training=training)
         return self.final_norm(x)
 
 
@@ -396,7 +357,6 @@ class Decoder(_Stack):
             "memory_mask": join_masks(memory_mask, carried_mask(memory)),
             "training": training,
             "use_causal_mask": False,
-            "rotation": self.rotation(tf.shape(embeddings)[1]),
         }
         x = self.add_positions(embeddings, training=training, segment_positions=segment_positions)
         for layer in self.layers:

@@ -50,9 +50,9 @@ class Transformer(TokenModel):
             (section 3.4); "input": source and target are one matrix. "all" and "input" need a
             shared vocabulary. Equal sizes do not prove a shared vocabulary, so the default is
             "output".
-        activation: "relu", "gelu", "swish", "swiglu" or a function, see `FeedForward`.
-        norm: "post" as in the paper, "pre", "rms", which is "pre" with RMSNorm, or "marian", which
-            is "pre" as marian-decoder computes it.
+        activation: "relu", "gelu", "swish" or a function, see `FeedForward`.
+        norm: "post" as in the paper, "pre", or "marian", which is "pre" as marian-decoder computes
+            it.
         use_bias: Add a bias to the projections of the attentions.
         dialect: How an imported model differs from the paper: "paper", "marian", "m2m100", or a
             mapping of fields, see `Dialect`. The model itself ignores the fields that configure the

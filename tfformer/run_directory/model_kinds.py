@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 from tfformer.config import Architecture, ModelConfig
 from tfformer.data.sources import Row, read_pairs, read_sentences
 from tfformer.data.tokenizers import Tokenizer, Tokenizers
-from tfformer.model.feed_forward import hidden_width
 from tfformer.model.language_model import LanguageModel
 from tfformer.model.transformer import Transformer
 
@@ -96,10 +95,8 @@ def _count_language_model(config: ModelConfig, tokenizers: Tokenizers) -> int:
 def _count_stack(config: ModelConfig, num_layers: int, d_ff: int, attentions: int) -> int:
     """Count the parameters of an encoder or decoder (Vaswani et al. 2017, section 3)."""
     d_model = config.d_model
-    width = hidden_width(d_ff, config.activation)
-    inputs = 2 if config.activation == "swiglu" else 1
-    feed_forward = (inputs + 1) * d_model * width + inputs * width + d_model
-    normalization = d_model if config.norm == "rms" else 2 * d_model
+    feed_forward = 2 * d_model * d_ff + d_ff + d_model
+    normalization = 2 * d_model
     layer = attentions * _count_attention(config) + feed_forward + (attentions + 1) * normalization
     return num_layers * layer + (config.norm != "post") * normalization
 

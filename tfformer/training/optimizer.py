@@ -129,7 +129,7 @@ def new_optimizer(config: Config, epoch_steps: int) -> CaseSharing:
         optimizer = AdamW(beta_1=0.9, beta_2=0.98, weight_decay=settings.weight_decay, **shared)
     else:
         optimizer = Adam(beta_1=0.9, beta_2=0.98, **shared)
-    optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta", "scale"])
+    optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
     return optimizer
 
 

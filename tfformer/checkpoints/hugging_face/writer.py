@@ -31,14 +31,7 @@ from tfformer.checkpoints.hugging_face.weights import (
 )
 from tfformer.checkpoints.tensor_files import write_safetensors
 from tfformer.checkpoints.vocabulary import renumbered
-from tfformer.checkpoints.weight_names import (
-    OUTPUT,
-    OUTPUT_BIAS,
-    SOURCE,
-    TARGET,
-    Slot,
-    check_layers,
-)
+from tfformer.checkpoints.weight_names import OUTPUT, OUTPUT_BIAS, SOURCE, TARGET, Slot
 from tfformer.config import Config, ModelConfig, Rules
 from tfformer.model.positions import positional_encoding
 from tfformer.model.transformer import Transformer
@@ -109,7 +102,6 @@ def write_multilingual(folder: Path, run: Run, model: Transformer) -> None:
 
 
 def _check_layers(path: Path, settings: ModelConfig) -> None:
-    check_layers(settings)
     if settings.decoder != "attention":
         raise ValueError(
             f"{path} has model.decoder={settings.decoder}, simple recurrent units, which Marian "

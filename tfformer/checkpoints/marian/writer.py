@@ -19,7 +19,7 @@ from tfformer.checkpoints.marian.files import ALPHA
 from tfformer.checkpoints.marian.reader import BIAS, TABLES, TRANSPOSED, slot_name
 from tfformer.checkpoints.marian.shortlist import write_tables
 from tfformer.checkpoints.vocabulary import read_vocabulary
-from tfformer.checkpoints.weight_names import OUTPUT_BIAS, Slot, WeightName, check_layers
+from tfformer.checkpoints.weight_names import OUTPUT_BIAS, Slot, WeightName
 from tfformer.config import Config, ModelConfig
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
@@ -62,7 +62,6 @@ def write(folder: Path, run: Run, model: Transformer, measure: Measure | None = 
 
 
 def _check(path: Path, settings: ModelConfig, model: Transformer) -> None:
-    check_layers(settings)
     if settings.dialect.position_offset:
         raise ValueError(
             f"{path} has model.dialect.position_offset={settings.dialect.position_offset}, but "
