@@ -39,6 +39,7 @@ NOT_RUN = {
     "scripts/docs.sh": "test_site.py builds the site; --serve has no end",
     "uv lock": "asks the index for the newest packages",
     "scripts/multi30k/": "takes an hour and the data",
+    "scripts/open_en_de/": "takes an hour and the data",
     "pre-commit install": "changes the repository's own hooks",
     "tfformer serve": "has no end; tests/serving runs it",
     "tfformer translate models/mine --input 'news-*.en.gz'": "tests/corpora runs it",

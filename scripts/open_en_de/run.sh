@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Train tfformer and Marian on the same text for the same time, one core each, and score both:
+#   scripts/open_en_de/run.sh DATA FOLDER MARIAN [--set KEY=VALUE ...]
+# DATA contains train, valid and test (.tsv.gz) and test.domains.txt. MARIAN is a Python that imports pymarian. Both
+# trainers use tfformer's vocabulary. Marian starts with the first update of tfformer, and is stopped when tfformer ends.
+# The run tfformer, Marian's models, and the translations of the test set with four beams are written to FOLDER.
+set -euo pipefail
+data="$(realpath "${1:?give the folder of the data}")"
+folder="$(realpath -m "${2:?give a folder for the runs}")"
+marian="$(realpath -s "${3:?give a Python that imports pymarian}")"
+shift 3
+cd "$(dirname "$0")/../.."
+source scripts/environment.sh "[tensorflow,plot]"
+export TF_CPP_MIN_LOG_LEVEL=3 TF_NUM_INTRAOP_THREADS=1 OMP_NUM_THREADS=1
+text="$folder/text" models="$folder/marian"
+mkdir -p "$text" "$models" "$folder/test"
+
+for part in train valid test; do
+  gzip -dc "$data/$part.tsv.gz" | tee >(cut -f1 > "$text/$part.en") | cut -f2 > "$text/$part.de"
+done
+taskset -c 0 tfformer train scripts/open_en_de/recipe.yaml --run-dir "$folder/tfformer" --set "data.folder=$data" "$@" &
+tfformer=$!
+until [ -f "$folder/tfformer/tokenizer.model" ]; do # it is written just before the first update
+  kill -0 $tfformer
+  sleep 1
+done
+cp "$folder/tfformer/tokenizer.model" "$text/vocabulary.spm"
+touch "$models/started"
+taskset -c 1 "$marian" scripts/open_en_de/marian.py train "$text" "$models" 2> "$models/log" &
+trap "kill $! 2> /dev/null || true" EXIT
+wait $tfformer
+kill $!
+wait $! || true
+
+by_marian() { # MODEL BEAM < INPUT > OUTPUT
+  "$marian" scripts/open_en_de/marian.py translate "$text" "$1" "$2"
+}
+
+shopt -s nullglob
+for model in "$models"/model{,.iter*}.npz; do
+  by_marian "$model" 1 < "$text/valid.en" > "${model%.npz}.de"
+done
+by_marian "$models/model.npz" 4 < "$text/test.en" > "$folder/test/marian.de"
+tfformer translate "$folder/tfformer" --beam-size 4 --input "$text/test.en" --output "$folder/test/tfformer.de"
+python scripts/open_en_de/curve.py "$data" "$folder" "$folder/curve.png"
+tfformer compare "$folder/test/tfformer.de" "$folder/test/marian.de" --source "$text/test.en" --reference "$text/test.de"
+python scripts/open_en_de/score_domains.py "$data" "$folder/test/tfformer.de" "$folder/test/marian.de"
