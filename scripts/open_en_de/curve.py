@@ -12,7 +12,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from tfformer.data.sources import read_pairs
+from tfformer.data.sources import read_lines, read_pairs
 from tfformer.inference.evaluation import scores
 from tfformer.run_directory import Run
 from tfformer.storage.whole_files import whole_file
@@ -34,11 +34,11 @@ def main(data: str, folder: str, picture: str) -> None:
 
 
 def marian_curve(models: Path, references: list[str]) -> Curve:
-    """Return the minutes from the start of the training to each model, and the BLEU of it."""
+    """Return the minutes since the start, and the BLEU, of each model."""
     started = (models / "started").stat().st_mtime
     curve = []
     for translation in models.glob("*.de"):
-        hypotheses = translation.read_text(encoding="utf-8").splitlines()
+        hypotheses = list(read_lines(translation))
         minutes = (translation.with_suffix(".npz").stat().st_mtime - started) / 60
         curve.append((minutes, float(scores(hypotheses, references)["bleu"])))
     return sorted(curve)

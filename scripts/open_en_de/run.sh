@@ -3,7 +3,7 @@
 #   scripts/open_en_de/run.sh DATA FOLDER MARIAN [--set KEY=VALUE ...]
 # DATA contains train, valid and test (.tsv.gz) and test.domains.txt. MARIAN is a Python that imports pymarian. Both
 # trainers use tfformer's vocabulary. Marian starts with the first update of tfformer, and is stopped when tfformer ends.
-# The run tfformer, Marian's models, and the translations of the test set with four beams are written to FOLDER.
+# FOLDER must be new. The run tfformer, Marian's models, and the translations of the test set with four beams are written to FOLDER.
 set -euo pipefail
 data="$(realpath "${1:?give the folder of the data}")"
 folder="$(realpath -m "${2:?give a folder for the runs}")"
@@ -20,24 +20,25 @@ for part in train valid test; do
 done
 taskset -c 0 tfformer train scripts/open_en_de/recipe.yaml --run-dir "$folder/tfformer" --set "data.folder=$data" "$@" &
 tfformer=$!
+trap 'kill $(jobs -p) 2> /dev/null || true' EXIT
 until [ -f "$folder/tfformer/tokenizer.model" ]; do # it is written just before the first update
-  kill -0 $tfformer
+  kill -0 $tfformer 2> /dev/null || { echo "tfformer ended before its first update" >&2; exit 1; }
   sleep 1
 done
 cp "$folder/tfformer/tokenizer.model" "$text/vocabulary.spm"
 touch "$models/started"
-taskset -c 1 "$marian" scripts/open_en_de/marian.py train "$text" "$models" 2> "$models/log" &
-trap "kill $! 2> /dev/null || true" EXIT
+taskset -c 1 "$marian" scripts/open_en_de/marian.py train "$text" "$models" > "$models/log" 2>&1 &
+trainer=$!
 wait $tfformer
-kill $!
-wait $! || true
+kill $trainer || { echo "Marian ended early; see $models/log" >&2; exit 1; }
+wait $trainer || true
 
 by_marian() { # MODEL BEAM < INPUT > OUTPUT
   "$marian" scripts/open_en_de/marian.py translate "$text" "$1" "$2"
 }
 
 shopt -s nullglob
-for model in "$models"/model{,.iter*}.npz; do
+for model in "$models"/model.npz "$models"/model.iter*.npz; do
   by_marian "$model" 1 < "$text/valid.en" > "${model%.npz}.de"
 done
 by_marian "$models/model.npz" 4 < "$text/test.en" > "$folder/test/marian.de"

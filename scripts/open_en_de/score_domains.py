@@ -12,7 +12,7 @@ import json
 import sys
 from pathlib import Path
 
-from tfformer.data.sources import read_pairs
+from tfformer.data.sources import read_lines, read_pairs
 from tfformer.inference.evaluation import scores
 
 
@@ -20,12 +20,9 @@ def main(data: str, *translations: str) -> None:
     """Print a table with a row per domain and two columns per translation."""
     references = [target for _, target in read_pairs("test.tsv.gz", data)]
     domains = domain_lines(Path(data, "test.domains.txt"), len(references))
-    texts = {
-        Path(file).stem: Path(file).read_text(encoding="utf-8").splitlines()
-        for file in translations
-    }
+    texts = {Path(file).stem: list(read_lines(Path(file))) for file in translations}
     measured: dict[str, dict[str, list[float]]] = {}
-    print("| Domain | Sentences |" + "".join(f" {name}, BLEU | chrF |" for name in texts))
+    print("| Domain | Sentences |" + "".join(f" {name}, BLEU | chrF2 |" for name in texts))
     print("|---" * (2 + 2 * len(texts)) + "|")
     for domain, lines in domains.items():
         row = f"| {domain} | {lines.stop - lines.start:,} |"
@@ -39,7 +36,7 @@ def main(data: str, *translations: str) -> None:
 
 
 def domain_lines(file: Path, size: int) -> dict[str, slice]:
-    """Return the lines of each domain, and those of all domains together."""
+    """Return the lines of each domain, and of the whole text as `all`."""
     names, counts = zip(*map(str.split, file.read_text(encoding="utf-8").splitlines()), strict=True)
     bounds = itertools.pairwise(itertools.accumulate(map(int, counts), initial=0))
     domains = {name: slice(*pair) for name, pair in zip(names, bounds, strict=True)}

@@ -3,7 +3,7 @@
 #   scripts/open_en_de/students.sh DATA FOLDER
 # DATA and FOLDER are those of run.sh. The teacher, the run tfformer, translates every fifth sentence of the training text
 # greedily. Then each student trains on one core. The runs student-tiny and student-base, and in models their LiteRT
-# exports, are written to FOLDER. The search is greedy.
+# exports, are written to FOLDER, which must not contain them. The search is greedy.
 set -euo pipefail
 data="$(realpath "${1:?give the folder of the data}")"
 folder="$(realpath "${2:?give the folder of run.sh}")"

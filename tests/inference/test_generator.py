@@ -119,7 +119,7 @@ def test_a_text_that_is_too_long_is_truncated_with_a_warning(generator):
         generator.log_prob([long])
 
 
-def test_weights_that_are_not_numbers_are_noticed(generator):
+def test_damaged_weights_are_refused(generator):
     broken = generator.with_model(keras.models.clone_model(generator.model))
     broken.model.set_weights([weight * np.nan for weight in generator.model.get_weights()])
     calls = (broken.log_prob, broken.bits_per_byte, broken.complete)

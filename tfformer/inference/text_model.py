@@ -21,6 +21,7 @@ from tfformer.runtime.tracing import traced
 from tfformer.storage.whole_files import temporary_folder
 
 SAMPLES = 4  # texts shown per evaluation
+DAMAGED = "the model's score for a sentence is not finite: its weights are damaged; train again"
 
 
 class Measured(NamedTuple):
@@ -28,9 +29,6 @@ class Measured(NamedTuple):
 
     figures: dict[str, float]  # figures by their names in a history, such as "val_bleu"
     samples: list[str]  # texts to show
-
-
-DAMAGED = "the model's score for a sentence is not finite: its weights are damaged; train again"
 
 
 def check_size(tokenizer: Tokenizer, vocab_size: int) -> None:

@@ -525,7 +525,7 @@ class Translator(TextModel):
 
         def align_ids(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             log_probs, attention = graph(source, target)
-            check_finite(log_probs)
+            check_finite(log_probs.numpy())
             return log_probs.numpy(), attention.numpy()
 
         return align_pairs(self.tokenizers, read.ids, written.ids, align_ids)
