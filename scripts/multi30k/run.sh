@@ -15,5 +15,5 @@ export TF_CPP_MIN_LOG_LEVEL=3
 if [ ! -f "$run/result.json" ]; then
   tfformer train "$recipe" --run-dir "$run" --set "data.folder=$data" "$@" $([ ! -f "$run/config.json" ] || echo --resume)
 fi
-python scripts/multi30k/bleu_curve.py "$run" "$run/curve.png"
+python scripts/bleu_curve.py "$run/curve.png" "$run"
 python scripts/multi30k/score.py "$run" "$data"

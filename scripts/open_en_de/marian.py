@@ -4,7 +4,7 @@
     marian_venv/bin/python scripts/open_en_de/marian.py translate TEXT MODEL BEAM < INPUT > OUTPUT
 
 TEXT contains train.en, train.de and vocabulary.spm, tfformer's vocabulary. Training writes a model
-to MODELS every 400 updates, until it is stopped. The shape is that of recipe.yaml.
+to the folder MODELS every 400 updates, until it is stopped. The shape is that of recipe.yaml.
 """
 
 import sys
@@ -19,7 +19,6 @@ WARMUP_UPDATES = 300  # 75 minutes allow about 2,700 updates
 
 def train(text: Path, models: Path) -> None:
     """Train until the process is stopped."""
-    models.mkdir(exist_ok=True)
     Trainer(
         model=f"{models}/model.npz",
         type="transformer",

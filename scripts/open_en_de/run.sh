@@ -43,6 +43,7 @@ for model in "$models"/model.npz "$models"/model.iter*.npz; do
 done
 by_marian "$models/model.npz" 4 < "$text/test.en" > "$folder/test/marian.de"
 tfformer translate "$folder/tfformer" --beam-size 4 --input "$text/test.en" --output "$folder/test/tfformer.de"
-python scripts/open_en_de/curve.py "$data" "$folder" "$folder/curve.png"
+python scripts/open_en_de/marian_curve.py "$data" "$models" > "$folder/marian.json"
+python scripts/bleu_curve.py "$folder/curve.png" "$folder/tfformer" "$folder/marian.json"
 tfformer compare "$folder/test/tfformer.de" "$folder/test/marian.de" --source "$text/test.en" --reference "$text/test.de"
 python scripts/open_en_de/score_domains.py "$data" "$folder/test/tfformer.de" "$folder/test/marian.de"

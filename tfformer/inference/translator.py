@@ -524,9 +524,9 @@ class Translator(TextModel):
         graph = self._graph(aligned_ids, ids, temperature=self.temperature)
 
         def align_ids(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            log_probs, attention = graph(source, target)
-            check_finite(log_probs.numpy())
-            return log_probs.numpy(), attention.numpy()
+            log_probs, attention = (tensor.numpy() for tensor in graph(source, target))
+            check_finite(log_probs)
+            return log_probs, attention
 
         return align_pairs(self.tokenizers, read.ids, written.ids, align_ids)
 
