@@ -310,6 +310,13 @@ def test_an_empty_section_may_be_filled_from_the_command_line(recipe):
     assert read_recipe(recipe, ["data.folder=corpus"]).data.folder == "corpus"
 
 
+def test_an_override_of_a_nested_key_keeps_the_keys_beside_it(recipe):
+    recipe.write_text("training: {simcut: {alpha: 1, cutoff: 0.1}}\n")
+    config = read_recipe(recipe, ["training.simcut.alpha=3", "data.augment.upper=0.2"])
+    assert (config.training.simcut.alpha, config.training.simcut.cutoff) == (3, 0.1)
+    assert config.data.augment.upper == 0.2
+
+
 def test_languages_and_numbers_need_no_quotes(recipe):
     recipe.write_text("data: {languages: [en, no]}\ntraining: {clip_norm: 1e-3}\n")
     config = read_recipe(recipe)
@@ -347,6 +354,7 @@ def test_a_recipe_without_a_model_takes_the_model_of_another(recipe):
         ("!!python/object:os.system x", [], "r.yaml is not YAML: could not determine"),
         ("", ["epochs=3"], "--set 'epochs=3' must read section.key=value"),
         ("model: 3", ["model.d_ff=3"], "section 'model' of the recipe has no keys"),
+        ("", ["model.norm=pre", "model.norm.x=1"], "section 'model.norm' of the recipe has no keys"),
         ("", ["data.train=[a.en"], r"--set 'data.train=\[a.en' is not YAML"),
         ("data: {folder: 2024-13-45}", [], "is not YAML: month must be in 1..12"),
         ("a" * (MAX_BYTES + 1), [], "has more than 65,536 bytes; check that it is the right"),

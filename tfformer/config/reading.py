@@ -100,14 +100,17 @@ def _take_model(values: dict[str, Any], base: dict[str, Any]) -> None:
 
 
 def _override(values: dict[str, Any], override: str) -> None:
-    """Put `section.key=value` into the values of a recipe."""
+    """Put `section.key=value`, or `section.key.key=value`, into the values of a recipe."""
     option = f"--set {reprlib.repr(override)}"
-    key, separator, value = override.partition("=")
-    section, dot, name = key.partition(".")
-    if not (separator and dot):
+    path, separator, value = override.partition("=")
+    *sections, key = path.split(".")
+    if not (separator and sections):
         raise ValueError(f"{option} must read section.key=value, for example training.epochs=5")
-    if values.get(section) is None:
-        values[section] = {}
-    if not isinstance(values[section], dict):
-        raise ValueError(f"{option}: section {section!r} of the recipe has no keys")
-    values[section][name] = parse_yaml(value, option)
+    for depth, section in enumerate(sections, 1):
+        if values.get(section) is None:
+            values[section] = {}
+        values = values[section]
+        if not isinstance(values, dict):
+            name = ".".join(sections[:depth])
+            raise ValueError(f"{option}: section {name!r} of the recipe has no keys")
+    values[key] = parse_yaml(value, option)
