@@ -42,6 +42,7 @@ NOT_RUN = {
     "scripts/open_en_de/": "takes an hour and the data",
     "pre-commit install": "changes the repository's own hooks",
     "tfformer serve": "has no end; tests/serving runs it",
+    "tfformer corpus phrasebook": "test_wheel.py runs it",
     "tfformer translate models/mine --input 'news-*.en.gz'": "tests/corpora runs it",
     "tfformer distill runs/opus": "tests/corpora/test_distillation.py runs it",
     "tfformer shortlist runs/student": "tests/export/test_shortlist_export.py runs it",
@@ -132,7 +133,7 @@ def workplace(tiny_run, counting_run, tmp_path_factory) -> Path:
     """A folder with every file and run that the pages name."""
     folder = tmp_path_factory.mktemp("workplace")
     pairs = phrasebook.pairs("train")[:200]
-    names = ["corpus/train", "corpus/valid", "more/train", "more/valid"]
+    names = ["corpus/train", "corpus/valid", "corpus/test", "more/train", "more/valid"]
     names += ["train", "valid", "news", "test", "text", "sentences"]
     for name in names:
         count = 200 if name.endswith(("train", "text")) else 8
