@@ -21,6 +21,7 @@ from tfformer.cli.main import main, program
 from tfformer.data import phrasebook
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.engines import engine
+from tfformer.inference import Translation
 from tfformer.inference import translator as translator_module
 from tfformer.inference.translator import Translator
 
@@ -141,6 +142,19 @@ def test_n_best_with_scores_prints_the_translators_own(
     assert main(["translate", str(tiny_run), "--input", str(source), *arguments]) == 0
     expected = translator.n_best([sentences[0]], beam_size=3, length_penalty=0.0)[0][:3]
     assert capsys.readouterr().out.splitlines() == [f"{t.score:.4f}\t{t.text}" for t in expected]
+
+
+def test_a_translation_with_a_newline_or_a_tab_stays_on_its_line_and_in_its_column(
+    tiny_run, monkeypatch, tmp_path, capsys
+):
+    def two_lines(self, sources, *_):
+        return [[Translation("one\ntwo\tthree", -1.5)] for _ in sources.ids]
+
+    monkeypatch.setattr(Translator, "n_best", two_lines)
+    source = tmp_path / "in.en"
+    source.write_text("A dog.\nA cat.\n", encoding="utf-8")
+    assert main(["translate", str(tiny_run), "--input", str(source), "--scores"]) == 0
+    assert capsys.readouterr().out == "-1.5000\tone two three\n" * 2
 
 
 def test_rerank_prints_the_translation_of_the_highest_expected_chrf_and_the_time(

@@ -105,6 +105,7 @@ MISTAKES = [
     ("export run --format web --output export/1", "version; pass the folder above it as --output"),
     ("export run --format web --output text/new", FOLDER),
     ("export run --format web --output new --samples nowhere", FILE),
+    ("export run --format web --output new --samples empty", "--samples empty has no sentence; "),
     (
         "export run --format web --output new --dtype bfloat16",
         "format='web' has no option 'dtype'; its options are",

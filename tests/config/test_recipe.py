@@ -354,7 +354,11 @@ def test_a_recipe_without_a_model_takes_the_model_of_another(recipe):
         ("!!python/object:os.system x", [], "r.yaml is not YAML: could not determine"),
         ("", ["epochs=3"], "--set 'epochs=3' must read section.key=value"),
         ("model: 3", ["model.d_ff=3"], "section 'model' of the recipe has no keys"),
-        ("", ["model.norm=pre", "model.norm.x=1"], "section 'model.norm' of the recipe has no keys"),
+        (
+            "",
+            ["model.norm=pre", "model.norm.x=1"],
+            "section 'model.norm' of the recipe has no keys",
+        ),
         ("", ["data.train=[a.en"], r"--set 'data.train=\[a.en' is not YAML"),
         ("data: {folder: 2024-13-45}", [], "is not YAML: month must be in 1..12"),
         ("a" * (MAX_BYTES + 1), [], "has more than 65,536 bytes; check that it is the right"),

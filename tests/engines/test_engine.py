@@ -106,12 +106,15 @@ def encoded(texts):
     return np.array([text.encode() for text in texts], object)
 
 
-def test_a_search_that_the_export_lacks_is_refused(static_litert):
-    with (
-        open_engine(static_litert) as light,
-        pytest.raises(ValueError, match="no search with 7 beams; export the run again with"),
-    ):
-        light.translate(["a"], beam_size=7)
+@pytest.mark.parametrize(
+    "artifact", ["static_litert", pytest.param("saved_model_export", marks=pytest.mark.slow)]
+)
+def test_a_search_that_the_export_lacks_is_refused(artifact, request):
+    message = "no search with 7 beams; export the run again with --beam-size 7"
+    with open_engine(request.getfixturevalue(artifact)) as export:
+        for search in (export.translate, export.n_best):
+            with pytest.raises(ValueError, match=message):
+                search(["a"], 7)
 
 
 def test_a_fresh_process_answers_requests_without_tensorflow(dynamic_litert):

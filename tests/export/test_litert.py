@@ -1,5 +1,6 @@
 """Compare LiteRT files with their run: without TensorFlow, in batches, quantised and misused."""
 
+import dataclasses
 import importlib.util
 import itertools
 import json
@@ -18,7 +19,10 @@ from support.litert_samples import SENTENCES, run_signature
 
 from tfformer.data.sources import read_pairs
 from tfformer.engines import open_engine
+from tfformer.export.litert import LiteRT
 from tfformer.export.pipeline import export_model
+from tfformer.run_directory import Run
+from tfformer.runtime.progress_lines import Steps
 
 pytestmark = [
     pytest.mark.slow,  # an export is read back in another process
@@ -210,9 +214,15 @@ def test_int8_stores_a_byte_for_each_weight(litert_int8, translator):
             assert len(buffer.data) < 0.1 * wide
 
 
+def validation_text():
+    """The validation text of the tiny run."""
+    pairs = itertools.islice(read_pairs("phrasebook:valid"), 50)
+    sources, references = zip(*pairs, strict=True)
+    return list(sources), list(references)
+
+
 def test_what_int8_costs_is_measured(litert_int8, translator):
-    pairs = list(itertools.islice(read_pairs("phrasebook:valid"), 50))
-    sources, references = map(list, zip(*pairs, strict=True))
+    sources, references = validation_text()
     bleu = json.loads((litert_int8 / "manifest.json").read_text())["bleu"]
     exported = sacrebleu.corpus_bleu(translated(litert_int8, sentences=sources), [references]).score
     run = sacrebleu.corpus_bleu(translator.translate(sources, 1), [references]).score
@@ -220,6 +230,18 @@ def test_what_int8_costs_is_measured(litert_int8, translator):
     assert bleu["exported"] == pytest.approx(exported, abs=0.01)
     assert bleu["run"] == pytest.approx(run, abs=0.01)
     assert bleu["loss"] == pytest.approx(run - exported, abs=0.02)
+    assert "|tok:13a|" in bleu["signature"]
+
+
+def test_what_int8_costs_is_measured_with_the_recipes_tokenizer(litert_int8, tiny_run, translator):
+    sources, references = validation_text()
+    run = Run.open(tiny_run)
+    training = run.config.training.replace(bleu_tokenizer="char")
+    run = dataclasses.replace(run, config=run.config.replace(training=training))
+    bleu = LiteRT(quantize="int8").measured(litert_int8, run, translator, Steps(None))["bleu"]
+    translations = translator.translate(sources, 1)
+    expected = sacrebleu.corpus_bleu(translations, [references], tokenize="char").score
+    assert bleu["run"] == pytest.approx(expected, abs=0.01)
 
 
 def test_a_matrix_that_something_else_reads_stays_as_it_is():

@@ -38,6 +38,34 @@ def test_a_sound_export_is_served(export):
     assert ServedModel("echo", export).versions.keys() == {1}
 
 
+def test_a_damaged_version_does_not_keep_sound_ones_from_being_served(sound, tmp_path, capsys):
+    """The newest two sound versions are served; each is opened once, an error printed once."""
+    versions = tmp_path / "echo"
+    for number in "12345":
+        shutil.copytree(sound, versions / number)
+    for number in "35":
+        (versions / number / "fingerprint.pb").write_bytes(b"")
+    model = ServedModel("echo", versions)
+    assert list(model.versions) == [2, 4]
+    opened = dict(model.versions)
+    model.reload()
+    assert model.versions == opened
+    errors = sorted(capsys.readouterr().err.splitlines())
+    for number, error in zip("35", errors, strict=True):
+        assert error.startswith(f"echo: {versions}/{number}/fingerprint.pb ")
+
+
+def test_a_version_whose_manifest_arrives_last_is_opened_again(export):
+    manifest = (export / "manifest.json").read_bytes()
+    (export / "manifest.json").unlink()
+    model = ServedModel("echo", export)
+    assert model.newest.manifest == {}
+    (export / "manifest.json").write_bytes(manifest)
+    assert model.load()
+    assert model.newest.manifest["digests"].keys() >= {"saved_model.pb"}
+    assert not model.load()
+
+
 @pytest.mark.parametrize("name", ["manifest.json", "fingerprint.pb"])
 def test_a_file_that_may_never_end_is_refused(export, capsys, name):
     (export / name).unlink()

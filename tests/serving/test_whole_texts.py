@@ -50,6 +50,21 @@ def test_a_stream_gives_the_text_back_in_pieces():
     assert all(len(sentence.split()) <= 7 for sentence in asked)
 
 
+def test_an_event_is_one_line_of_data_for_every_client():
+    """JavaScript and Python's splitlines end a line at U+2028, too."""
+    text = "One line.\u2028Another\x85 line."
+
+    async def scenario(client):
+        body = {"q": text, "source": "en", "target": "de"}
+        async with client.post("/translate/stream", json=body) as response:
+            return await response.text()
+
+    lines = with_client(scenario, backwards("en-de", [])).splitlines()
+    data = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
+    assert "".join(piece["source"] for piece in data if piece) == text
+    assert len(lines) == 3 * len(data)  # the name, the data and an empty line
+
+
 def test_a_stream_may_name_its_model_and_refuses_what_it_cannot():
     async def scenario(client):
         async with client.post("/translate/stream", json={"q": "A.", "model": "mine"}) as response:
@@ -494,7 +509,7 @@ def test_keys_are_asked_for_where_there_are_some(tmp_path):
         settings = await (await client.get("/frontend/settings")).json()
         return refused, allowed, settings["keyRequired"]
 
-    (tmp_path / "keys").write_text("first\nsecond\n")
+    (tmp_path / "keys").write_bytes("\ufefffirst\r\nsecond\r\n".encode())  # as Notepad writes
     model = backwards("en-de", [])
     statuses = with_client(scenario, model, keys=read_keys(tmp_path / "keys"))
     assert statuses == ([403] * 8, [200] * 5, True)
@@ -604,6 +619,34 @@ def test_a_region_is_found_by_its_language():
     assert asyncio.run(directions.detect(french, ["en", "de"]))[0].language != "fr"
     with pytest.raises(RequestError, match="de to fr is not supported; this server translates: en"):
         directions.find("de", "fr")
+
+
+@pytest.mark.parametrize(
+    ("text", "codes", "language"),
+    [
+        ("Das ist ein schöner Hund.", ["eng", "deu"], "deu"),
+        ("Das ist ein schöner Hund.", ["eng_latn", "deu_latn"], "deu_latn"),
+        ("Jeg vet ikke hva jeg skal gjøre i morgen.", ["en", "nb"], "nb"),
+        ("Jeg vet ikke hva jeg skal gjøre i morgen.", ["eng_latn", "nob_latn"], "nob_latn"),
+    ],
+)
+def test_a_language_is_detected_whatever_the_form_of_its_code(text, codes, language):
+    detected = asyncio.run(Directions([]).detect(text, codes))
+    assert detected[0].language == language
+    assert detected[0].confidence > 70
+
+
+def test_a_text_whose_language_cannot_be_detected_is_refused():
+    async def scenario(client):
+        async with client.post("/translate", json={"q": "A dog.", "target": "de"}) as response:
+            return response.status, (await response.json())["error"]
+
+    models = [backwards(code, [], languages=[code, "de"]) for code in ("xx", "yy")]
+    status, error = with_client(scenario, *models)
+    assert status == 400
+    assert error == (
+        "the language of the text cannot be detected among xx, yy; name it in the request"
+    )
 
 
 def test_the_description_names_the_routes_models_and_languages_of_its_server():

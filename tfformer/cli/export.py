@@ -17,7 +17,7 @@ from tfformer.cli.options import (
     new_folder,
     run,
 )
-from tfformer.cli.terminal import load_tensorflow
+from tfformer.cli.terminal import input_lines, load_tensorflow
 from tfformer.export import NAMES, check_options
 from tfformer.export.litert import QUANTIZATIONS
 from tfformer.export.saved_model import DTYPES
@@ -95,12 +95,14 @@ def export(run: str, format: str, output: str, **values: Any) -> None:
         raise FileExistsError(
             f"{output} is an exported version; pass the folder above it as --output"
         )
+    if "samples" in options:
+        file = options["samples"]
+        options["samples"] = list(input_lines(file))
+        if not any(map(str.strip, options["samples"])):
+            raise ValueError(f"--samples {file} has no sentence; write one per line")
     load_tensorflow()
-    from tfformer.data.sources import read_lines
     from tfformer.export.pipeline import export_model
 
-    if "samples" in options:
-        options["samples"] = list(read_lines(options["samples"]))
     version = export_model(run, output, format, progress=sys.stderr, **options)
     (manifest,) = version.rglob(MANIFEST)
     samples = "samples" if "samples" in options else "random samples"

@@ -233,7 +233,7 @@ def _translated_lines(
     for n_best in _reranked(chunks) if options.rerank else chunks:
         chunk = list(itertools.islice(sources, len(n_best)))
         hypotheses = [pair for best in n_best for pair in [*best, *blank][:count]]
-        texts = [text for text, _ in hypotheses]
+        texts = [text.replace("\n", " ").replace("\t", " ") for text, _ in hypotheses]
         columns = [texts]
         if options.scores:
             columns.insert(0, [f"{score:.4f}" for _, score in hypotheses])
@@ -251,7 +251,9 @@ def _check_engine(options: Options, engine: Engine) -> None:
     """Raise ValueError, before the first sentence, if the engine cannot do what is asked."""
     if options.confidence or options.alignments:
         engine.aligned([], [])
-    if options.rerank and max(options.beam_size or engine.beam_size, options.n_best) == 1:
+    beam_size = max(options.beam_size or engine.beam_size, options.n_best)
+    engine.check_beam_size(beam_size)
+    if options.rerank and beam_size == 1:
         raise ValueError(
             "--rerank chrf compares several translations, and the beam size is 1; set --beam-size "
             "8, for example"
@@ -341,7 +343,7 @@ def _opened(options: Options, is_typed: bool) -> Engine:
         else:
             from tfformer.engines import find_artifact, open_engine
 
-            find_artifact(options.run)  # refuses an export that cannot translate text
+            find_artifact(options.run, options.beam_size)  # refuses one without this search
             engine = open_engine(options.run)
     if sys.stderr.isatty():
         print(f"translating on {device_line()}", file=sys.stderr)

@@ -85,7 +85,11 @@ class Engine(ABC):
             sentence is truncated.
         chunk: Number of sentences that `stream` holds in memory.
         portion: Number of them that it translates at a time.
+        searches_with_any_beam_size: False if the artifact stores its searches: a greedy one, and
+            one with `beam_size` beams.
     """
+
+    searches_with_any_beam_size = True
 
     def __init__(self, manifest: Mapping[str, Any], tokenizers: Tokenizers | None) -> None:
         self.manifest = manifest
@@ -122,7 +126,9 @@ class Engine(ABC):
         search with this number of beams or rejects a sentence, and RuntimeError if the runtime
         fails.
         """
-        return [best.text for best, *_ in self._search(sentences, beam_size or self.beam_size, 1)]
+        beam_size = beam_size or self.beam_size
+        self.check_beam_size(beam_size)
+        return [best.text for best, *_ in self._search(sentences, beam_size, 1)]
 
     def n_best(
         self, sentences: Sequence[str], beam_size: int | None = None
@@ -133,7 +139,16 @@ class Engine(ABC):
         `translate`.
         """
         beam_size = beam_size or self.beam_size
+        self.check_beam_size(beam_size)
         return self._search(sentences, beam_size, beam_size)
+
+    def check_beam_size(self, beam_size: int) -> None:
+        """Raise ValueError if the artifact has no search with this number of beams."""
+        if not self.searches_with_any_beam_size and beam_size not in (1, self.beam_size):
+            raise ValueError(
+                f"the export has no search with {beam_size} beams; export the run again with "
+                f"--beam-size {beam_size}"
+            )
 
     def continuations(
         self, sentences: Sequence[str], prefixes: Sequence[str], count: int = CONTINUATIONS

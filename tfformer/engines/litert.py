@@ -38,6 +38,8 @@ class LitertEngine(Engine):
     There are `threads` interpreters; by default one per processor, up to `MAX_INTERPRETERS`.
     """
 
+    searches_with_any_beam_size = False
+
     def __init__(self, path: str, threads: int | None = None) -> None:
         folder = Path(path)
         manifest, tokenizers = open_export(folder)
@@ -65,11 +67,6 @@ class LitertEngine(Engine):
     def _search(
         self, sentences: Sequence[str], beam_size: int, count: int
     ) -> list[list[Translation]]:
-        if beam_size not in (1, self.beam_size):
-            raise ValueError(
-                f"the file has no search with {beam_size} beams; export the run again with "
-                f"--beam-size {beam_size}"
-            )
         return self._run(self._encoded(sentences), BEAM_IDS if beam_size > 1 else GREEDY_IDS)
 
     def _continued(

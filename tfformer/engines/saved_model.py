@@ -25,6 +25,8 @@ class SavedModelEngine(Engine):
     `threads` has no effect: TensorFlow takes its number of threads from `TF_NUM_INTRAOP_THREADS`.
     """
 
+    searches_with_any_beam_size = False
+
     def __init__(self, path: str, threads: int | None = None) -> None:
         folder = Path(path)
         is_foreign = not (folder / MANIFEST).exists()

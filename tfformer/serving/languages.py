@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import fasttext
 from babel import Locale, UnknownLocaleError
+from babel.core import get_global
 
 from tfformer.serving.errors import RequestError
 from tfformer.serving.served_models import ServedModel
@@ -129,7 +130,7 @@ class Directions:
         beginning = text[:DETECTED_CHARACTERS].lower().replace("\n", " ")
         readable = beginning.encode("utf-8", "replace").decode()  # without unpaired surrogates
         shares = dict(zip(*self._detector.predict(readable, k=-1), strict=True))
-        known = [float(shares.get(f"__label__{_base(code)}", 0)) for code in languages]
+        known = [float(shares.get(_label(code), 0)) for code in languages]
         total = sum(known) or 1
         candidates = [
             Detected(code, round(100 * share / total, 1))
@@ -167,6 +168,13 @@ def language_name(code: str) -> str:
         return Locale.parse(code, sep="-").get_display_name("en") or code
     except (ValueError, UnknownLocaleError):
         return code
+
+
+def _label(code: str) -> str:
+    """Return the detector's name of a language, such as `__label__de` for `de-AT` or `deu_Latn`."""
+    language = re.split("[-_]", code)[0]
+    language = get_global("language_aliases").get(language, language)  # of two letters
+    return f"__label__{'no' if language == 'nb' else language}"
 
 
 def _base(code: str) -> str:

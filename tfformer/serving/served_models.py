@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tfformer.engines import Engine, Signature, open_engine
@@ -29,32 +29,53 @@ class ServedModel:
         self.name = name
         self.versions: Mapping[int, Engine] = {}
         self._path = path
-        self._complaint = ""
+        self._complaints: set[str] = set()
         self.load()
 
     def load(self) -> bool:
-        """Open new versions and drop old ones; return whether the versions changed."""
-        versions = {_number(folder): folder for folder in find_versions(self._path)}
-        if versions.keys() == self.versions.keys():
+        """Open the newest versions that can be opened, and return whether they have changed.
+
+        Each error is printed once. If no version can be opened, the newest one's error is raised,
+        and the versions remain as they are.
+        """
+        opened: dict[int, Engine] = {}
+        errors: list[Exception] = []
+        for folder in reversed(find_versions(self._path)):
+            try:
+                opened[_number(folder)] = self._open(folder)
+            except Exception as error:  # a runtime may raise any exception
+                errors.append(error)
+            if len(opened) == NEWEST:
+                break
+        if not opened:
+            raise errors[0]
+        self._complain(errors)
+        if opened == self.versions:
             return False
-        known = self.versions
-        self.versions = {
-            number: known[number] if number in known else open_engine(folder)
-            for number, folder in versions.items()
-        }
+        self.versions = dict(sorted(opened.items()))
         return True
 
     def reload(self) -> None:
-        """Load new versions; if one cannot be loaded, report it once and keep serving."""
+        """Load new versions; if there are none that can be loaded, keep serving."""
         try:
             if self.load():
                 numbers = ", ".join(map(str, self.versions))
                 print(f"{self.name}: serving versions {numbers}", flush=True)
-            self._complaint = ""
         except Exception as error:  # a runtime may raise any exception
-            if str(error) != self._complaint:
-                print(f"{self.name}: {error}", file=sys.stderr, flush=True)
-            self._complaint = str(error)
+            self._complain([error])
+
+    def _open(self, folder: Path) -> Engine:
+        """Return the engine of a version; one that was opened without its manifest, anew."""
+        engine = self.versions.get(_number(folder))
+        if engine is None or (not engine.manifest and (folder / MANIFEST).is_file()):
+            return open_engine(folder)
+        return engine
+
+    def _complain(self, errors: Sequence[Exception]) -> None:
+        complaints = set(map(str, errors))
+        for complaint in complaints - self._complaints:
+            print(f"{self.name}: {complaint}", file=sys.stderr, flush=True)
+        self._complaints = complaints
 
     def number(self, number: int | None = None, label: str | None = None) -> int:
         """Return the number of the version that a request asks for, by default the newest."""
@@ -124,8 +145,8 @@ def signature_of(version: Engine, name: str) -> Signature:
 def find_versions(path: Path) -> list[Path]:
     """Return the folders to serve, oldest first.
 
-    `path` is a run directory, one exported version, or a folder of versions, whose newest two are
-    served. If it contains none of these, ValueError is raised.
+    `path` is a run directory, one exported version, or a folder of versions. If it contains none
+    of these, ValueError is raised.
     """
     if is_run(path) or _is_version(path):
         return [path]
@@ -133,7 +154,7 @@ def find_versions(path: Path) -> list[Path]:
     versions = [folder for folder in numbered if _is_version(folder)]
     if not versions:
         raise ValueError(f"{path} is neither a run directory nor an export; pass one of them")
-    return sorted(versions, key=_number)[-NEWEST:]
+    return sorted(versions, key=_number)
 
 
 def _is_version(folder: Path) -> bool:

@@ -4,6 +4,7 @@ It is meant for trying models and for serving on one machine. To serve exports o
 TensorFlow Serving: see export/serving.
 """
 
+import errno
 import re
 import signal
 import socket
@@ -113,4 +114,7 @@ def _bound(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         listener.close()
         reason = (getattr(error, "strerror", None) or str(error)).partition(" (")[0]
-        raise OSError(f"--port {port} on {host}: {reason}; choose another port") from None
+        is_unknown = isinstance(error, socket.gaierror)
+        is_foreign = getattr(error, "errno", None) == errno.EADDRNOTAVAIL
+        wrong = "host" if is_unknown or is_foreign else "port"
+        raise OSError(f"--port {port} on {host}: {reason}; choose another {wrong}") from None

@@ -358,7 +358,10 @@ def _sync(path: Path) -> None:
 
 
 def read_text(path: Path) -> str:
-    """Read a regular UTF-8 file of at most `MAX_BYTES` bytes; other files raise ValueError."""
+    """Read a UTF-8 file without its byte order mark.
+
+    A file that is not regular, or has more than `MAX_BYTES` bytes, raises ValueError.
+    """
     if not stat.S_ISREG(path.stat().st_mode):
         raise ValueError(f"{path} is not a regular file; use a regular file")
     with path.open("rb") as file:
@@ -368,7 +371,7 @@ def read_text(path: Path) -> str:
             f"{path} has more than {MAX_BYTES:,} bytes; check that it is the right file"
         )
     try:
-        return content.decode("utf-8")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{path} is not UTF-8 at byte {error.start + 1}; save it as UTF-8 text"

@@ -107,14 +107,16 @@ class LiteRT(Format):
             return {}
         from tfformer.engines.engine import GREEDY
         from tfformer.export.parity import ask, best_translations, read_greedy
-        from tfformer.inference.evaluation import scores
+        from tfformer.inference.evaluation import bleu_tokenizer, scores
 
         with step("measuring BLEU on the validation text"):
             sources, references = validation_text(run)
             of_run = [text for text, _ in best_translations(model, sources, beam_size=1)]
             [[answer]] = ask(folder, [(GREEDY, {"text": sources})])
             of_file = [text for text, _ in read_greedy(answer)]
-            before, after = scores(of_run, references), scores(of_file, references)
+            tokenize = bleu_tokenizer(run.config)
+            before = scores(of_run, references, tokenize=tokenize)
+            after = scores(of_file, references, tokenize=tokenize)
         figures = {
             "sentences": len(sources),
             "run": before["bleu"],

@@ -89,7 +89,7 @@ class Events(Response):
         await send(start)
         with suppress(TimeoutError):
             async for name, content in self._events:
-                data = json.dumps(content, ensure_ascii=False)
+                data = json.dumps(content)  # in ASCII: U+2028 would end a line for some clients
                 event = f"event: {name}\ndata: {data}\n\n".encode()
                 async with asyncio.timeout(READ_SECONDS):
                     await send({"type": "http.response.body", "body": event, "more_body": True})
