@@ -16,6 +16,7 @@ from tfformer.checkpoints.marian import files as marian_files
 from tfformer.checkpoints.tensor_files import read_safetensors
 from tfformer.cli.main import main
 from tfformer.engines import find_artifact, open_engine
+from tfformer.explain.influence import Decision, Hidden, log_odds
 from tfformer.export.pipeline import export_model
 from tfformer.inference.translator import Translator
 from tfformer.run_directory import Run
@@ -184,6 +185,31 @@ def tuned(run, folder, steps, *more):
     place = ["--run-dir", str(folder / "tuned")]
     assert main(["train", "--init-from", str(run), *place, "--set", *settings]) == 0
     return folder / "tuned"
+
+
+@pytest.mark.slow
+def test_a_multilingual_run_goes_on_with_another_language(imported, tmp_path):
+    """The recipe's languages, not those of the import, determine the language tokens."""
+    trained = Run.open(tuned(imported("M2M"), tmp_path, 2, "data.languages=[en, fr]"))
+    assert trained.config.data.languages == ["en", "fr"]
+    for side, language in ((trained.tokenizers.source, "en"), (trained.tokenizers.target, "fr")):
+        assert side.pieces(side.begin_ids) == [f"__{language}__"]
+
+
+def test_a_language_token_is_not_a_word_of_an_influence(loaded):
+    """The first word follows the language token, whose probability does not count."""
+    translator, source = loaded("M2M"), "we see the dog"
+
+    def first_word(target: str) -> float:
+        count = len(translator.encode_targets(target.split()[:1]).ids[0]) - 1
+        (score,) = translator.score([source], [target])
+        return score.log_probs[1 : 1 + count].sum()
+
+    chosen, other = "wir sehen den hund", "sie sehen den hund"
+    decision = Decision(source, chosen, word=0, alternatives=("sie",))
+    (odds,) = log_odds(translator, [decision], [Hidden()])
+    assert odds == pytest.approx(first_word(chosen) - first_word(other), abs=1e-4)
+    assert abs(odds) > 0.01
 
 
 @pytest.mark.slow

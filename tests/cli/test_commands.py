@@ -157,6 +157,12 @@ def test_a_translation_with_a_newline_or_a_tab_stays_on_its_line_and_in_its_colu
     assert capsys.readouterr().out == "-1.5000\tone two three\n" * 2
 
 
+def test_a_named_text_is_not_for_translators(tiny_run, capsys):
+    words = ["--source", "phrasebook:test", "--reference", __file__]
+    assert main(["evaluate", str(tiny_run), *words]) == 2
+    assert "--source phrasebook:test is for language models, and" in capsys.readouterr().err
+
+
 def test_rerank_prints_the_translation_of_the_highest_expected_chrf_and_the_time(
     tiny_run, translator, sentences, tmp_path, capsys
 ):

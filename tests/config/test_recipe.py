@@ -317,6 +317,18 @@ def test_an_override_of_a_nested_key_keeps_the_keys_beside_it(recipe):
     assert config.data.augment.upper == 0.2
 
 
+def test_a_single_corpus_may_be_a_mapping():
+    corpus = {"text": "a.tsv", "tag": "<de>"}
+    data = Config.from_dict({"data": {"train": corpus, "tags": ["<de>"]}}).data
+    assert data == Config.from_dict({"data": {"train": [corpus], "tags": ["<de>"]}}).data
+
+
+@pytest.mark.parametrize("corpus", [["a.tsv", "b.tsv"], {"text": ["a.tsv", "b.tsv.gz"]}])
+def test_files_of_both_languages_are_not_two_sides(corpus):
+    with pytest.raises(ValueError, match="that contain both languages; make each file a corpus"):
+        Config.from_dict({"data": {"train": [corpus]}})
+
+
 def test_languages_and_numbers_need_no_quotes(recipe):
     recipe.write_text("data: {languages: [en, no]}\ntraining: {clip_norm: 1e-3}\n")
     config = read_recipe(recipe)

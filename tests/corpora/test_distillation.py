@@ -68,6 +68,16 @@ def test_a_teacher_is_told_by_its_name(tmp_path, monkeypatch):
         find_teacher("cat")
 
 
+def test_a_student_with_tags_is_refused_before_the_teacher_works(tmp_path, capsys):
+    (tmp_path / "text.en").write_text("A dog.\n")
+    words = ["cat", "--text", str(tmp_path / "text.en"), "--recipe", "student-tiny"]
+    words += ["--run-dir", str(tmp_path / "run"), "--set", "data.valid=phrasebook:valid"]
+    assert main(["distill", *words, "data.tags=[<du>]"]) == 2
+    message = "data.tags=['<du>'] needs a text with tags, and a teacher's pairs have none"
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_teacher_of_other_languages_is_refused(tmp_path):
     manifest = {"format": "litert", "languages": ["en", "de"], "decoding": {"beam_size": 1}}
     write_manifest(tmp_path, manifest)

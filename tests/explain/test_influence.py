@@ -87,6 +87,39 @@ def test_words_of_both_languages_are_hidden_together(translator, pieces):
     np.testing.assert_allclose(both, [without, by_hand(translator, pieces)], atol=1e-4)
 
 
+def test_a_tag_before_the_source_is_not_one_of_its_words():
+    """The influences are those of a source that begins with the tag as its first word."""
+    tokenizer = Tokenizer.train(TEXTS, 38, "bpe", symbols=["<de>"])
+    size = tokenizer.vocab_size
+    model = Transformer(size, size, num_layers=1, d_model=8, num_heads=2, d_ff=8)
+    rng = np.random.default_rng(2)
+    model.set_weights([rng.normal(scale=0.6, size=w.shape) for w in model.get_weights()])
+    tagged = Translator(model, tokenizer.with_tag("<de>"), tokenizer, max_length=40)
+    measured = influences(tagged, SIE)
+    written = SIE._replace(source=f"<de> {SOURCE}")
+    expected = influences(Translator(model, tokenizer, max_length=40), written)
+    assert expected.source_words == ("<de>", *measured.source_words)
+    np.testing.assert_allclose(measured.source, expected.source[1:], atol=1e-5)
+    np.testing.assert_allclose(measured.target, expected.target, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("decision", "message"),
+    [
+        (SIE._replace(source="the cat " * 30), "has more than 39 tokens, the model's limit; short"),
+        (
+            SIE._replace(source="the\u200bcat saw it"),
+            "into 4 words, and spaces into 3; leave out invisible characters",
+        ),
+    ],
+)
+def test_a_sentence_whose_words_are_not_those_of_its_pieces_is_refused(
+    translator, decision, message
+):
+    with pytest.raises(ValueError, match=message):
+        influences(translator, decision)
+
+
 def test_words_name_a_decision():
     assert Decision.of(SOURCE, TARGET, "sah/er/es") == SIE._replace(word=2)
     for words in ("", "sah", "sah/", "kam/er"):

@@ -85,6 +85,13 @@ def test_a_run_that_has_not_got_far_is_described_too(tiny_run, tmp_path, capsys)
     assert "run: not finished, before the end of its first epoch" in capsys.readouterr().out
 
 
+def test_a_run_without_a_training_says_so(translator, tmp_path, capsys):
+    translator.save(tmp_path / "run")
+    assert main(["inspect", str(tmp_path / "run")]) == 0
+    text = capsys.readouterr().out
+    assert "run: imported or saved, without a history of its training" in text
+
+
 def test_a_language_model_has_one_vocabulary(counting_run, capsys):
     assert main(["inspect", str(counting_run)]) == 0
     assert "Vocabulary\n  29 pieces\n" in capsys.readouterr().out

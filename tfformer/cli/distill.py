@@ -69,6 +69,11 @@ def distill(
         raise ValueError("model.architecture=decoder is a language model; a student translates")
     if not config.data.valid:
         raise ValueError("the recipe has no data.valid; set it to text with human translations")
+    if config.data.tags:
+        raise ValueError(
+            f"data.tags={config.data.tags} needs a text with tags, and a teacher's pairs have "
+            "none; leave out data.tags"
+        )
     check_text(config.data.valid, config.data.folder)
     pairs = Path(run_dir).absolute() / PAIRS
     is_resumed = is_run(run_dir)

@@ -15,6 +15,7 @@ import click
 
 from tfformer.cli.options import TEXT_FILE, TEXT_SOURCE, examples, languages, run
 from tfformer.cli.terminal import Progress, check_new_file, load_tensorflow
+from tfformer.config.corpora import SELF_CONTAINED
 from tfformer.storage.artifact_folders import exported_version, is_run
 from tfformer.storage.whole_files import write_text
 
@@ -71,6 +72,11 @@ def evaluate(
     if opened.config.model.has_encoder:
         if not references:
             raise ValueError(f"{run} is a translation model and needs --reference FILE")
+        if source.startswith(SELF_CONTAINED):
+            raise ValueError(
+                f"--source {source} is for language models, and {run} is a translation model; pass "
+                "a file, which has a line for each line of --reference"
+            )
         measured = _evaluate_translation(opened, source, references)
         line = "BLEU {bleu:.2f}, chrF {chrf:.2f} on {sentences} sentences"
     else:

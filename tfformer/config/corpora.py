@@ -40,9 +40,11 @@ def _names_one_corpus(items: list[Any]) -> bool:
     """Whether the items are the files of one corpus: of both sides, and of links."""
     if not all(isinstance(item, str | Path) for item in items):
         return False
-    return not items or not all(
-        str(item).startswith(SELF_CONTAINED) or str(item).endswith(TSV) for item in items
-    )
+    return not items or not all(map(_has_both_languages, items))
+
+
+def _has_both_languages(source: str | Path) -> bool:
+    return str(source).startswith(SELF_CONTAINED) or str(source).endswith(TSV)
 
 
 def _corpus(item: Any, setting: str) -> Corpus:
@@ -56,6 +58,11 @@ def _corpus(item: Any, setting: str) -> Corpus:
         raise ValueError(
             f"{setting} has the corpus {reprlib.repr(item)}; use a file, a list of its files, "
             "or {text: ..., weight: ..., tag: ..., languages: ...}"
+        )
+    if isinstance(text, list) and any(map(_has_both_languages, text)):
+        raise ValueError(
+            f"{setting} has the corpus {reprlib.repr(item)} of files that contain both languages; "
+            "make each file a corpus of its own"
         )
     if weight is not None and (type(weight) not in (int, float) or not 0 < weight <= 10**9):
         raise ValueError(

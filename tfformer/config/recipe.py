@@ -225,7 +225,7 @@ class DataConfig(Section):
         weights = [corpus.weight for corpus in corpora_of(source, setting)]
         if 0 < weights.count(None) < len(weights):
             raise ValueError(f"{setting} must give a weight for every corpus or for none")
-        return source
+        return [source] if isinstance(source, dict) else source
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -10,12 +10,14 @@ of the model looks; an influence says how much the whole model needs a word.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from tfformer.data.encoding import EncodedSentences
+from tfformer.data.tokenizers import Tokenizer
 from tfformer.inference.alignment import word_spans
 from tfformer.inference.translator import Translator
 from tfformer.special_ids import UNKNOWN_ID
@@ -72,7 +74,8 @@ class Influences(NamedTuple):
 def influences(translator: Translator, decision: Decision) -> Influences:
     """Hide each source word and each earlier target word in turn; return their influences.
 
-    A negative influence means that the word made the decision less likely.
+    A negative influence means that the word made the decision less likely. A sentence that is too
+    long for the model raises ValueError.
     """
     source_words = tuple(decision.source.split())
     target_words = tuple(decision.target.split())
@@ -112,8 +115,10 @@ def _log_probs(
     """Return log P(decided word), given all that is not hidden, (N,)."""
     sources = translator.encode([decision.source for decision in decisions])
     targets = translator.encode_targets([decision.target for decision in decisions])
-    source_spans = [word_spans(translator.tokenizers.source.pieces(ids)) for ids in sources.ids]
-    target_spans = [word_spans(translator.tokenizers.target.pieces(ids)) for ids in targets.ids]
+    source_words = [decision.source.split() for decision in decisions]
+    target_words = [decision.target.split() for decision in decisions]
+    source_spans = _spans(translator.tokenizers.source, sources, source_words)
+    target_spans = _spans(translator.tokenizers.target, targets, target_words)
     scores = translator.score(
         _without(sources, source_spans, [words.source for words in hidden]),
         _without(targets, target_spans, [words.target for words in hidden]),
@@ -123,6 +128,30 @@ def _log_probs(
     ]
     log_probs = [score.log_probs[span] for score, span in zip(scores, decided, strict=True)]
     return np.array([pieces.sum() for pieces in log_probs])
+
+
+def _spans(
+    tokenizer: Tokenizer, sentences: EncodedSentences, words: Sequence[Sequence[str]]
+) -> list[list[slice]]:
+    """Return the span of ids of each word of each sentence."""
+    begin = len(tokenizer.begin_ids)  # such as a language token, which is not a word
+    spans = []
+    for ids, is_truncated, written in zip(
+        sentences.ids, sentences.is_truncated, words, strict=True
+    ):
+        text = reprlib.repr(" ".join(written))
+        if is_truncated:
+            raise ValueError(
+                f"{text} has more than {sentences.max_tokens} tokens, the model's limit; shorten it"
+            )
+        found = word_spans(tokenizer.pieces(ids[begin:]))
+        if len(found) != len(written):
+            raise ValueError(
+                f"the vocabulary divides {text} into {len(found)} words, and spaces into "
+                f"{len(written)}; leave out invisible characters"
+            )
+        spans.append([slice(span.start + begin, span.stop + begin) for span in found])
+    return spans
 
 
 def _without(

@@ -78,6 +78,8 @@ def _component(name: str, weights: list[keras.Variable], copies: int = 1) -> Com
 def _progress(run: Run) -> str:
     history = run.history()
     state = "finished" if run.result.is_file() else "not finished"
+    if not history and run.result.is_file():
+        return f"{run.folder}: imported or saved, without a history of its training"
     if not history:
         return f"{run.folder}: {state}, before the end of its first epoch"
     last = history[-1]
