@@ -96,10 +96,10 @@ class Initialised(Start):
         self.tokenizers = run.tokenizers
 
     def settled(self, config: Config) -> Config:
-        """Check the recipe against the run."""
+        """Check the recipe against the run, and take its languages."""
         _check_same_model(self.run, config, may_differ=("dropout", *SEARCH))
-        if self.tokenizers.languages and config.data.languages:
-            self.tokenizers = self.tokenizers.with_languages(*config.data.languages)
+        if self.run.tokenizers.languages and config.data.languages:
+            self.tokenizers = self.run.tokenizers.with_languages(*config.data.languages)
         return settled(config.replace(tokenizer=self.run.config.tokenizer))
 
     def restore(self, model: Model, config: Config, text_digest: str) -> History:
