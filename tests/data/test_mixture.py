@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support.word_ids import WordIds
 
+from tfformer.data import batches as module
 from tfformer.data import mixture
 from tfformer.data.batches import Batches
 from tfformer.data.encoding import encode_corpora
@@ -70,9 +71,14 @@ def test_batches_have_the_shares_and_go_on_from_any_step():
     np.testing.assert_array_equal(again[1], batches.batch(last)[1])
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_no_batch_of_any_epoch_passes_batch_tokens(packed):
-    """Each epoch draws other rows, some of which are longer than in the first epoch."""
+@pytest.mark.parametrize(("packed", "draws"), [(False, 20), (True, 20), (True, 1)])
+def test_no_batch_of_any_epoch_passes_batch_tokens(packed, draws, monkeypatch):
+    """Each epoch draws other rows, some of which are longer than in the first epoch.
+
+    After a single draw, the rows of some epochs do not fit into the packed batches.
+    """
+    monkeypatch.setattr(module, "MOST_DRAWS", draws)
+    monkeypatch.setattr(module, "FIRST_DRAWS", min(draws, module.FIRST_DRAWS))
     lengths = np.random.default_rng(0).geometric(0.1, size=200).clip(1, 60)
     corpora = [[(f"{100 + n} " + "5 " * length, "5") for n, length in enumerate(lengths)]] * 2
     text = encode_corpora(corpora, (WordIds(), WordIds()), max_length=64)

@@ -10,6 +10,7 @@ from support.litert_samples import SENTENCES
 from support.uncached_search import continuations_by_hand
 
 from tfformer.engines import open_engine
+from tfformer.engines.litert import IdSearch
 
 GIVEN = [SENTENCES[0], "", *SENTENCES[1:], " ", "the " * 200]
 
@@ -43,6 +44,20 @@ def test_a_stream_has_the_translations_of_a_text_of_several_portions(dynamic_lit
         streamed = [n_best[0].text for chunk in light.stream(sentences, 1) for n_best in chunk]
         assert streamed == light.translate(sentences, beam_size=1)
         assert sizes == [3, 1, 1]
+
+
+def test_one_sentence_at_a_time_keeps_to_one_interpreter(dynamic_litert, monkeypatch):
+    """The first call of another would prepare its weights and tensors once more."""
+    used = []
+    run = IdSearch.run
+    monkeypatch.setattr(
+        IdSearch, "run", lambda search, *rows: used.append(search) or run(search, *rows)
+    )
+    with open_engine(dynamic_litert, threads=2) as light:
+        for sentence in SENTENCES[:3]:
+            light.translate([sentence], 1)
+    assert len(used) == 4  # the engine's own first call is one of them
+    assert len(set(map(id, used))) == 1
 
 
 def test_signatures_over_text_give_what_the_methods_give(dynamic_litert):

@@ -425,7 +425,9 @@ class Batches:
                 break
         steps = self.steps_per_epoch
         if self._bins:
-            order, bounds = pack(self._lengths(rows), self._bins[1], random)
+            bins, width = self._bins
+            order, bounds = pack(self._lengths(rows), width, random)
+            bounds = bounds[: steps * bins + 1]  # a mixture that never fitted loses some rows
             missing = steps - (len(bounds) - 1)
             if missing > 0:  # shorter rows fill fewer bins: divide some, so that no batch is empty
                 inside = np.setdiff1d(np.arange(len(order)), bounds)

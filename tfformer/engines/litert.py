@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from queue import SimpleQueue
+from queue import LifoQueue
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +35,8 @@ SHORTLISTED = 4  # the same with a shortlist: logits are computed for the union 
 class LitertEngine(Engine):
     """An exported version, run by LiteRT with one thread per interpreter.
 
-    There are `threads` interpreters; by default one per processor, up to `MAX_INTERPRETERS`.
+    There are `threads` interpreters; by default one per processor, up to `MAX_INTERPRETERS`. The
+    last one used is the next one used, because an interpreter's first call takes much longer.
     """
 
     searches_with_any_beam_size = False
@@ -52,13 +53,13 @@ class LitertEngine(Engine):
         self._sentences = SHORTLISTED if manifest.get("shortlist") else SENTENCES
         self._count = threads or min(os.cpu_count() or 1, MAX_INTERPRETERS)
         self._threads = ThreadPoolExecutor(self._count, "litert")
-        self._free: SimpleQueue[IdSearch] = SimpleQueue()
+        self._free: LifoQueue[IdSearch] = LifoQueue()
         first = IdSearch(self._file, manifest)
         with silence():  # the first run of a process logs which delegate LiteRT has created
             first.run([[]], GREEDY_IDS)
-        self._free.put(first)
         for _ in range(self._count - 1):
             self._free.put(IdSearch(self._file, manifest))
+        self._free.put(first)
 
     def close(self) -> None:
         """End the threads."""
@@ -110,7 +111,7 @@ class LitertEngine(Engine):
         signature: str,
         prefixes: Sequence[Sequence[int]] | None,
     ) -> list[list[Translation]]:
-        """Translate B rows of ids with the next free interpreter."""
+        """Translate B rows of ids with a free interpreter."""
         search = self._free.get()
         try:
             result = search.run(rows, signature, prefixes)
