@@ -85,7 +85,10 @@ def test_sentences_that_were_truncated_are_counted(dynamic_litert):
         (["--length-penalty", "1"], "--length-penalty requires a run directory, and"),
         (["--languages", "en,de"], "--languages requires a run directory, and"),
         (["--beam-size", "7"], "supports only --beam-size 1 and 3; omit --beam-size 7, or export"),
-        (["--n-best", "7"], "no search with 7 beams; export the run again with --beam-size 7"),
+        (
+            ["--n-best", "7"],
+            "the export has no search with 7 beams; export the run again with --beam-size 7",
+        ),
     ],
 )
 def test_an_option_that_an_export_lacks_is_refused(dynamic_litert, capsys, arguments, message):

@@ -325,7 +325,7 @@ def test_a_single_corpus_may_be_a_mapping():
 
 @pytest.mark.parametrize("corpus", [["a.tsv", "b.tsv"], {"text": ["a.tsv", "b.tsv.gz"]}])
 def test_files_of_both_languages_are_not_two_sides(corpus):
-    with pytest.raises(ValueError, match="that contain both languages; make each file a corpus"):
+    with pytest.raises(ValueError, match="a file contains both languages; make that file a sep"):
         Config.from_dict({"data": {"train": [corpus]}})
 
 

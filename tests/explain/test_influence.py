@@ -109,7 +109,7 @@ def test_a_tag_before_the_source_is_not_one_of_its_words():
         (SIE._replace(source="the cat " * 30), "has more than 39 tokens, the model's limit; short"),
         (
             SIE._replace(source="the\u200bcat saw it"),
-            "into 4 words, and spaces into 3; leave out invisible characters",
+            "into 4 words, and spaces into 3; an influence needs a SentencePiece voc",
         ),
     ],
 )

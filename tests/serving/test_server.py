@@ -386,7 +386,7 @@ def test_serve_refuses_what_it_cannot_serve(tmp_path, capsys, monkeypatch):
         port = listener.getsockname()[1]
         message = f"--port {port} on 127.0.0.1: Address already in use; choose another"
         assert message in refused(capsys, tmp_path, "--port", port)
-    for host in ("192.0.2.1", "no.invalid"):  # of no machine (RFC 5737), and of none (RFC 6761)
+    for host in ("192.0.2.1", "no.invalid"):  # reserved (RFC 5737, RFC 6761)
         line = refused(capsys, tmp_path, "--port", 0, "--host", host)
         assert line.startswith(f"tfformer: --port 0 on {host}: ")
         assert line.endswith("; choose another host\n")

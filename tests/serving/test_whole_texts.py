@@ -628,6 +628,8 @@ def test_a_region_is_found_by_its_language():
         ("Das ist ein schöner Hund.", ["eng_latn", "deu_latn"], "deu_latn"),
         ("Jeg vet ikke hva jeg skal gjøre i morgen.", ["en", "nb"], "nb"),
         ("Jeg vet ikke hva jeg skal gjøre i morgen.", ["eng_latn", "nob_latn"], "nob_latn"),
+        ("Ang aso ay natutulog sa bahay.", ["en", "tl"], "tl"),
+        ("Ang aso ay natutulog sa bahay.", ["eng_latn", "tgl_latn"], "tgl_latn"),
     ],
 )
 def test_a_language_is_detected_whatever_the_form_of_its_code(text, codes, language):

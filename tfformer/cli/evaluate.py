@@ -75,7 +75,7 @@ def evaluate(
         if source.startswith(SELF_CONTAINED):
             raise ValueError(
                 f"--source {source} is for language models, and {run} is a translation model; pass "
-                "a file, which has a line for each line of --reference"
+                "a file with a line for each line of --reference"
             )
         measured = _evaluate_translation(opened, source, references)
         line = "BLEU {bleu:.2f}, chrF {chrf:.2f} on {sentences} sentences"

@@ -227,7 +227,7 @@ def _translated_lines(
 
     count = options.n_best
     blank = [("", 0.0)] * count
-    beam_size = max(options.beam_size or engine.beam_size, count)
+    beam_size = _beam_size(options, engine)
     sentences, sources = itertools.tee(sentences)
     chunks = engine.stream(sentences, beam_size, advance)
     for n_best in _reranked(chunks) if options.rerank else chunks:
@@ -247,11 +247,15 @@ def _translated_lines(
         yield ["\t".join(line) + "\n" for line in zip(*columns, strict=True)]
 
 
+def _beam_size(options: Options, engine: Engine) -> int:
+    return max(options.beam_size or engine.beam_size, options.n_best)
+
+
 def _check_engine(options: Options, engine: Engine) -> None:
     """Raise ValueError, before the first sentence, if the engine cannot do what is asked."""
     if options.confidence or options.alignments:
         engine.aligned([], [])
-    beam_size = max(options.beam_size or engine.beam_size, options.n_best)
+    beam_size = _beam_size(options, engine)
     engine.check_beam_size(beam_size)
     if options.rerank and beam_size == 1:
         raise ValueError(
@@ -343,7 +347,7 @@ def _opened(options: Options, is_typed: bool) -> Engine:
         else:
             from tfformer.engines import find_artifact, open_engine
 
-            find_artifact(options.run, options.beam_size)  # refuses one without this search
+            find_artifact(options.run, options.beam_size)  # checks text and search
             engine = open_engine(options.run)
     if sys.stderr.isatty():
         print(f"translating on {device_line()}", file=sys.stderr)

@@ -61,8 +61,8 @@ def _corpus(item: Any, setting: str) -> Corpus:
         )
     if isinstance(text, list) and any(map(_has_both_languages, text)):
         raise ValueError(
-            f"{setting} has the corpus {reprlib.repr(item)} of files that contain both languages; "
-            "make each file a corpus of its own"
+            f"{setting} has the corpus {reprlib.repr(item)}, in which a file contains both "
+            "languages; make that file a separate corpus"
         )
     if weight is not None and (type(weight) not in (int, float) or not 0 < weight <= 10**9):
         raise ValueError(

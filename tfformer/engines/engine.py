@@ -85,8 +85,8 @@ class Engine(ABC):
             sentence is truncated.
         chunk: Number of sentences that `stream` holds in memory.
         portion: Number of them that it translates at a time.
-        searches_with_any_beam_size: False if the artifact stores its searches: a greedy one, and
-            one with `beam_size` beams.
+        searches_with_any_beam_size: Whether any number of beams can be chosen. If False, the
+            artifact contains a greedy search and a search with `beam_size` beams.
     """
 
     searches_with_any_beam_size = True

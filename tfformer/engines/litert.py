@@ -36,7 +36,7 @@ class LitertEngine(Engine):
     """An exported version, run by LiteRT with one thread per interpreter.
 
     There are `threads` interpreters; by default one per processor, up to `MAX_INTERPRETERS`. The
-    last one used is the next one used, because an interpreter's first call takes much longer.
+    one that was used last is used next, because an interpreter's first call takes much longer.
     """
 
     searches_with_any_beam_size = False

@@ -74,8 +74,8 @@ class Influences(NamedTuple):
 def influences(translator: Translator, decision: Decision) -> Influences:
     """Hide each source word and each earlier target word in turn; return their influences.
 
-    A negative influence means that the word made the decision less likely. A sentence that is too
-    long for the model raises ValueError.
+    A negative influence means that the word made the decision less likely. ValueError: a sentence
+    is too long for the model, or the vocabulary divides it into other words than spaces do.
     """
     source_words = tuple(decision.source.split())
     target_words = tuple(decision.target.split())
@@ -113,12 +113,11 @@ def _log_probs(
     translator: Translator, decisions: Sequence[Decision], hidden: Sequence[Hidden]
 ) -> np.ndarray:
     """Return log P(decided word), given all that is not hidden, (N,)."""
-    sources = translator.encode([decision.source for decision in decisions])
-    targets = translator.encode_targets([decision.target for decision in decisions])
-    source_words = [decision.source.split() for decision in decisions]
-    target_words = [decision.target.split() for decision in decisions]
-    source_spans = _spans(translator.tokenizers.source, sources, source_words)
-    target_spans = _spans(translator.tokenizers.target, targets, target_words)
+    source_texts = [decision.source for decision in decisions]
+    target_texts = [decision.target for decision in decisions]
+    sources, targets = translator.encode(source_texts), translator.encode_targets(target_texts)
+    source_spans = _spans(translator.tokenizers.source, sources, source_texts)
+    target_spans = _spans(translator.tokenizers.target, targets, target_texts)
     scores = translator.score(
         _without(sources, source_spans, [words.source for words in hidden]),
         _without(targets, target_spans, [words.target for words in hidden]),
@@ -131,24 +130,23 @@ def _log_probs(
 
 
 def _spans(
-    tokenizer: Tokenizer, sentences: EncodedSentences, words: Sequence[Sequence[str]]
+    tokenizer: Tokenizer, sentences: EncodedSentences, texts: Sequence[str]
 ) -> list[list[slice]]:
     """Return the span of ids of each word of each sentence."""
     begin = len(tokenizer.begin_ids)  # such as a language token, which is not a word
     spans = []
-    for ids, is_truncated, written in zip(
-        sentences.ids, sentences.is_truncated, words, strict=True
-    ):
-        text = reprlib.repr(" ".join(written))
+    for text, ids, is_truncated in zip(texts, sentences.ids, sentences.is_truncated, strict=True):
         if is_truncated:
             raise ValueError(
-                f"{text} has more than {sentences.max_tokens} tokens, the model's limit; shorten it"
+                f"{reprlib.repr(text)} has more than {sentences.max_tokens} tokens, the model's "
+                "limit; shorten it"
             )
-        found = word_spans(tokenizer.pieces(ids[begin:]))
-        if len(found) != len(written):
+        found, count = word_spans(tokenizer.pieces(ids[begin:])), len(text.split())
+        if len(found) != count:
             raise ValueError(
-                f"the vocabulary divides {text} into {len(found)} words, and spaces into "
-                f"{len(written)}; leave out invisible characters"
+                f"the vocabulary divides {reprlib.repr(text)} into {len(found)} words, and spaces "
+                f"into {count}; an influence needs a SentencePiece vocabulary and a sentence "
+                "without unusual characters"
             )
         spans.append([slice(span.start + begin, span.stop + begin) for span in found])
     return spans

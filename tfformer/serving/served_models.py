@@ -17,9 +17,9 @@ WATCH_SECONDS = 2  # between checks for new versions
 class ServedModel:
     """The newest versions of a run or an export, under one name.
 
-    The label `stable` denotes the oldest version, `canary` the newest. `path` is a run directory,
-    an exported version, or a folder of versions; ValueError if it contains no model, or it is
-    damaged.
+    The label `stable` denotes the oldest version served, `canary` the newest. `path` is a run
+    directory, an exported version, or a folder of versions; ValueError if it contains no model, or
+    none that can be opened.
 
     Attributes:
         versions: The opened versions by their numbers.
@@ -29,24 +29,28 @@ class ServedModel:
         self.name = name
         self.versions: Mapping[int, Engine] = {}
         self._path = path
-        self._complaints: set[str] = set()
+        self._complaints: list[str] = []
         self.load()
 
     def load(self) -> bool:
         """Open the newest versions that can be opened, and return whether they have changed.
 
-        Each error is printed once. If no version can be opened, the newest one's error is raised,
-        and the versions remain as they are.
+        Each error is printed once. If no version can be opened, the newest version's error is
+        raised, and the versions remain as they are.
         """
         opened: dict[int, Engine] = {}
         errors: list[Exception] = []
+        oldest = min(self.versions, default=0)
         for folder in reversed(find_versions(self._path)):
+            number = _number(folder)
+            if len(opened) == NEWEST or (opened and number < oldest):  # tried before
+                break
             try:
-                opened[_number(folder)] = self._open(folder)
+                opened[number] = self._open(folder)
             except Exception as error:  # a runtime may raise any exception
                 errors.append(error)
-            if len(opened) == NEWEST:
-                break
+                if number in self.versions:  # its manifest is being copied
+                    opened[number] = self.versions[number]
         if not opened:
             raise errors[0]
         self._complain(errors)
@@ -56,7 +60,7 @@ class ServedModel:
         return True
 
     def reload(self) -> None:
-        """Load new versions; if there are none that can be loaded, keep serving."""
+        """Load new versions; if no version can be opened, keep serving the present ones."""
         try:
             if self.load():
                 numbers = ", ".join(map(str, self.versions))
@@ -65,16 +69,17 @@ class ServedModel:
             self._complain([error])
 
     def _open(self, folder: Path) -> Engine:
-        """Return the engine of a version; one that was opened without its manifest, anew."""
+        """Return a version's engine; open it again if its manifest has arrived since."""
         engine = self.versions.get(_number(folder))
         if engine is None or (not engine.manifest and (folder / MANIFEST).is_file()):
             return open_engine(folder)
         return engine
 
     def _complain(self, errors: Sequence[Exception]) -> None:
-        complaints = set(map(str, errors))
-        for complaint in complaints - self._complaints:
-            print(f"{self.name}: {complaint}", file=sys.stderr, flush=True)
+        complaints = list(map(str, errors))
+        for complaint in complaints:
+            if complaint not in self._complaints:
+                print(f"{self.name}: {complaint}", file=sys.stderr, flush=True)
         self._complaints = complaints
 
     def number(self, number: int | None = None, label: str | None = None) -> int:
@@ -143,7 +148,7 @@ def signature_of(version: Engine, name: str) -> Signature:
 
 
 def find_versions(path: Path) -> list[Path]:
-    """Return the folders to serve, oldest first.
+    """Return the folders of all versions, oldest first.
 
     `path` is a run directory, one exported version, or a folder of versions. If it contains none
     of these, ValueError is raised.

@@ -371,7 +371,7 @@ def read_text(path: Path) -> str:
             f"{path} has more than {MAX_BYTES:,} bytes; check that it is the right file"
         )
     try:
-        return content.decode("utf-8-sig")
+        return content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{path} is not UTF-8 at byte {error.start + 1}; save it as UTF-8 text"

@@ -96,10 +96,13 @@ class Initialised(Start):
         self.tokenizers = run.tokenizers
 
     def settled(self, config: Config) -> Config:
-        """Check the recipe against the run, and take its languages."""
+        """Check the recipe against the run, and let the tokenizers use the recipe's languages."""
         _check_same_model(self.run, config, may_differ=("dropout", *SEARCH))
         if self.run.tokenizers.languages and config.data.languages:
-            self.tokenizers = self.run.tokenizers.with_languages(*config.data.languages)
+            try:
+                self.tokenizers = self.run.tokenizers.with_languages(*config.data.languages)
+            except ValueError as error:
+                raise ValueError(f"data.languages={config.data.languages}: {error}") from None
         return settled(config.replace(tokenizer=self.run.config.tokenizer))
 
     def restore(self, model: Model, config: Config, text_digest: str) -> History:
