@@ -86,7 +86,7 @@ def aligned_words(links, translation: str) -> SimpleNamespace:
 async def serving(app) -> AsyncIterator[str]:
     """Serve an application in this event loop; yield its address."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        config = uvicorn.Config(app, log_level="warning", access_log=False)
+        config = uvicorn.Config(app, log_level="warning", access_log=False, log_config=None)
         server = uvicorn.Server(config)
         task = asyncio.create_task(server._serve([listener]))
         while not server.started:
