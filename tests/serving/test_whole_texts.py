@@ -638,6 +638,11 @@ def test_a_language_is_detected_whatever_the_form_of_its_code(text, codes, langu
     assert detected[0].confidence > 70
 
 
+def test_a_text_in_none_of_the_languages_has_one_of_them():
+    detected = asyncio.run(Directions([]).detect("你好世界，今天天气很好。", ["en", "de"]))
+    assert [language for language, _ in detected] == ["en", "de"]
+
+
 def test_a_text_whose_language_cannot_be_detected_is_refused():
     async def scenario(client):
         async with client.post("/translate", json={"q": "A dog.", "target": "de"}) as response:

@@ -119,7 +119,7 @@ class Directions:
         """Return the languages that a text may be in, the most likely first.
 
         Only the beginning of the text is read. `among` lists the candidates, by default the
-        server's. A single candidate needs no detector.
+        server's. A single candidate needs no detector. RequestError: the detector knows none.
         """
         languages = [*self.targets, *self.target_languages] if among is None else among
         candidates = list(dict.fromkeys(languages))
@@ -130,8 +130,15 @@ class Directions:
     def _detect(self, text: str, languages: Sequence[str]) -> list[Detected]:
         beginning = text[:DETECTED_CHARACTERS].lower().replace("\n", " ")
         readable = beginning.encode("utf-8", "replace").decode()  # without unpaired surrogates
-        shares = dict(zip(*self._detector.predict(readable, k=-1), strict=True))
-        known = [float(shares.get(_label(code), 0)) for code in languages]
+        every = self._detector.predict(readable, k=-1, threshold=-1.0)  # also labels of share 0
+        shares = dict(zip(*every, strict=True))
+        labels = list(map(_label, languages))
+        if not shares.keys() & labels:
+            raise RequestError(
+                f"the language of the text cannot be detected among {', '.join(languages)}; name "
+                "it in the request"
+            )
+        known = [float(shares.get(label, 0)) for label in labels]
         total = sum(known) or 1
         candidates = [
             Detected(code, round(100 * share / total, 1))

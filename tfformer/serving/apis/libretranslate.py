@@ -140,11 +140,6 @@ async def find_direction(
         return state.directions.find(source, target), None
     known = state.directions.sources_of(target)
     detected = (await state.directions.detect(text, known))[0] if known else Detected(AUTO, 0.0)
-    if known and detected.confidence == 0:
-        raise RequestError(
-            f"the language of the text cannot be detected among {', '.join(known)}; name it in the "
-            "request"
-        )
     return state.directions.find(detected.language, target), detected
 
 
