@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import sys
 import warnings
@@ -44,29 +45,37 @@ def input_lines(path: str | None) -> Iterator[str]:
     return read_lines(path) if path else lines(sys.stdin.buffer, "standard input")
 
 
-def input_document(path: str | None, format: str) -> tuple[Iterator[str], str]:
-    """Return a document's text, decoded as the document declares, and the encoding to write.
+@contextlib.contextmanager
+def input_document(path: str | None, format: str) -> Iterator[tuple[Iterator[str], str]]:
+    """Open a document; yield its text, decoded as it declares, and the encoding to write.
 
     Raises:
         ValueError: The document is not in that encoding.
     """
-    from tfformer.data.sources import lines_with_ends, read_lines_with_ends
-    from tfformer.text.encodings import HEAD, declared_encoding
+    from tfformer.data.sources import decoded, lines_of_bytes, open_unpacked
+    from tfformer.text.encodings import declared_encoding, head_size
 
     name = path or "standard input"
-    with open(path, "rb") if path else contextlib.nullcontext(sys.stdin.buffer) as file:
-        encoding = declared_encoding(file.peek(HEAD), format)  # type: ignore[union-attr]
+    file = open_unpacked(Path(path)) if path else contextlib.nullcontext(sys.stdin.buffer)
+    with file as stream:
+        rest = lines_of_bytes(stream, name)
+        head: list[bytes] = []
+        while sum(map(len, head)) < head_size(format) and (line := next(rest, b"")):
+            head.append(line)
+        encoding = declared_encoding(b"".join(head), format)
+        lines = itertools.chain(head, rest)
         if encoding.read == "utf-8":
-            chunks = read_lines_with_ends(path) if path else lines_with_ends(file, name)
-            return chunks, encoding.write
-        content = file.read()
+            yield decoded(lines, name), encoding.read
+            return
+        content = b"".join(lines)
     try:
-        return iter([content.decode(encoding.read)]), encoding.write
+        text = content.decode(encoding.read)
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{name} declares {encoding.write}, but byte {error.start + 1} is not valid in this "
+            f"{name} declares {encoding.label}, but byte {error.start + 1} is not valid in this "
             "encoding; correct the declaration"
         ) from None
+    yield iter([text]), encoding.to_write(text)
 
 
 def typed_lines(wanted: str) -> Iterator[str]:

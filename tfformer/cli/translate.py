@@ -293,12 +293,12 @@ def _translate_text(options: Options, format: str, is_typed: bool) -> None:
             for line in typed_lines("Enter one line of text at a time."):
                 print(texts.translate(line, format), file=output, flush=True)
         else:
-            chunks, encoding = input_document(options.input, format)
-            if encoding != "utf-8" and isinstance(output, io.TextIOWrapper):
-                output.reconfigure(encoding=encoding, errors="xmlcharrefreplace")
-            for piece in texts.stream(chunks, format):
-                output.write(piece)
-                progress.advance(piece.count("\n"))
+            with input_document(options.input, format) as (chunks, encoding):
+                if encoding != "utf-8" and isinstance(output, io.TextIOWrapper):
+                    output.reconfigure(encoding=encoding, errors="xmlcharrefreplace")
+                for piece in texts.stream(chunks, format):
+                    output.write(piece)
+                    progress.advance(piece.count("\n"))
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import itertools
 import os
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -215,18 +215,13 @@ def source_files(
 
 def read_lines(path: str | Path) -> Iterator[str]:
     """Yield the lines of a UTF-8 text file, `.gz` too, without their ends."""
-    with _opened(Path(path)) as stream:
+    with open_unpacked(Path(path)) as stream:
         yield from lines(stream, str(path))
 
 
-def read_lines_with_ends(path: str | Path) -> Iterator[str]:
-    """Yield the lines of a UTF-8 text file with their ends and its byte order mark."""
-    with _opened(Path(path)) as stream:
-        yield from lines_with_ends(stream, str(path))
-
-
 @contextmanager
-def _opened(path: Path) -> Iterator[Bytes]:
+def open_unpacked(path: Path) -> Iterator[Bytes]:
+    """Open a file for reading bytes, decompressed if its name ends in `.gz`."""
     check_exists(path)
     with path.open("rb") as raw, unpacked(raw, path) as stream:
         yield stream
@@ -263,14 +258,14 @@ def lines(stream: Bytes, name: str) -> Iterator[str]:
 
     Only a newline ends a line, unlike U+2028. A byte order mark is left out.
     """
-    for number, line in enumerate(lines_with_ends(stream, name)):
+    for number, line in enumerate(decoded(lines_of_bytes(stream, name), name)):
         text = line.removeprefix("\ufeff") if number == 0 else line
         yield text.removesuffix("\n").removesuffix("\r")
 
 
-def lines_with_ends(stream: Bytes, name: str) -> Iterator[str]:
-    """Yield the lines of a UTF-8 stream with their ends and its byte order mark."""
-    for number, line in enumerate(lines_of_bytes(stream, name), start=1):
+def decoded(lines: Iterable[bytes], name: str) -> Iterator[str]:
+    """Yield lines of UTF-8 text with their ends and the byte order mark."""
+    for number, line in enumerate(lines, start=1):
         yield _text(line, f"{name}, line {number}")
 
 

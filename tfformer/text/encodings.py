@@ -22,11 +22,31 @@ PRAGMA = re.compile(
 )
 
 
+DECLARATIONS = {"html": (META, PRAGMA, XML), "xml": (XML,)}
+
+
 class Encoding(NamedTuple):
     """How a document is read and written."""
 
     read: str = "utf-8"  # the codec that reads it
-    write: str = "utf-8"  # the codec that writes it; other characters become `&#252;`
+    label: str = "utf-8"  # the codec that the document names
+
+    def to_write(self, text: str) -> str:
+        """Return the codec that writes a document whose input was `text`.
+
+        Characters outside it become references such as `&#252;`. Scripts and styles cannot contain
+        references, so it has all characters of the input.
+        """
+        try:
+            text.encode(self.label)
+        except UnicodeEncodeError:  # browsers read more than the label says
+            return self.read
+        return self.label
+
+
+def head_size(format: str) -> int:
+    """Return the number of bytes in which a document says how it is encoded."""
+    return HEAD if format in DECLARATIONS else len(codecs.BOM_UTF8)
 
 
 def declared_encoding(head: bytes, format: str) -> Encoding:
@@ -36,10 +56,9 @@ def declared_encoding(head: bytes, format: str) -> Encoding:
     """
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return Encoding("utf-16", "utf-16")
-    declarations = {"html": (META, PRAGMA, XML), "xml": (XML,)}.get(format, ())
     if head.startswith(codecs.BOM_UTF8):
         return Encoding()
-    for declaration in declarations:
+    for declaration in DECLARATIONS.get(format, ()):
         if match := declaration.search(COMMENT.sub(b"", head[:HEAD])):
             return _encoding(match[1].decode("ascii"), format)
     return Encoding()
@@ -49,10 +68,10 @@ def _encoding(label: str, format: str) -> Encoding:
     standard = webencodings.lookup(label) if format == "html" else None
     # Browsers read us-ascii and latin-1 as windows-1252, and know labels such as "x-sjis".
     read = standard.codec_info.name if standard else label
-    write = label if _reads_ascii(label) else read
-    if not (_reads_ascii(read) and _reads_ascii(write)):  # false, as the declaration is in ASCII
+    if not _reads_ascii(read):  # false, as the declaration is in ASCII
         return Encoding()
-    return Encoding(codecs.lookup(read).name, codecs.lookup(write).name)
+    named = label if _reads_ascii(label) else read
+    return Encoding(codecs.lookup(read).name, codecs.lookup(named).name)
 
 
 def _reads_ascii(name: str) -> bool:
