@@ -397,6 +397,13 @@ def test_numbers_dates_times_and_prices_stay_as_the_model_writes_them(format):
         ("html", "He <b>“goes”</b> now", "Er “geht” jetzt", "Er <b>“geht”</b> jetzt"),
         ("markdown", "The `a` and `b` now.", "Das `a` und `b`.", r"Das \``a`\` und \``b`\`."),
         ("markdown", "A **b** c_d.", "A *b* c_d _e.", r"A \***b**\* c_d _e."),
+        ("markdown", "May 3 is free.", "3. Mai ist frei.", r"3\. Mai ist frei."),
+        ("markdown", "- The Second", "2) Der Zweite", r"- 2\) Der Zweite"),
+        ("markdown", "World War II\n===", "2. Weltkrieg", "2\\. Weltkrieg\n==="),
+        ("markdown", "Really?", "- Wirklich?", r"\- Wirklich?"),
+        ("markdown", "Number 1", "# 1", r"\# 1"),
+        ("markdown", "> Hi.\n> Ho. He.", "+ da", "> \\+ da\n> \\+ da + da"),
+        ("markdown", "A day", "1.5 Tage #1 -a", "1.5 Tage #1 -a"),
     ],
 )
 def test_quotation_marks_and_signs_of_markup_in_a_translation(format, text, answer, expected):

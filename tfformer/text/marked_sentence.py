@@ -15,6 +15,7 @@ from tfformer.text.segmentation import LETTER, Span, apart, segments
 
 SPACES = re.compile(r"[ \t\r\n\f]+")
 RUN = re.compile(r"[ \t\r\n\f]+|[^ \t\r\n\f]+(?: [^ \t\r\n\f]+)*")  # of spaces, or of words
+LINE_END = re.compile(r"[\r\n][ \t>]*\Z")  # and the marks of a quotation
 EMPHASIS = "emphasis "  # begins the name of markup that is dropped if it is empty, as in **go**
 
 
@@ -57,6 +58,9 @@ class MarkedSentence(NamedTuple):
     escapes: Mapping[str, str] = {}
     # Whether it is a line of a corpus, which is passed to the model unchanged
     is_line: bool = False
+    # At the beginning of a line: what would begin a list or a heading, such as `3.`, if no
+    # backslash stood before its last character
+    marker: re.Pattern[str] | None = None
 
     @property
     def text(self) -> str:
@@ -95,7 +99,11 @@ class MarkedSentence(NamedTuple):
             shown = piece.text or piece.raw[1:]  # a sign beside a word has no text
             if piece.raw[:1] in ("&", "\\") and len(shown) == 1 and not SPACES.match(shown):
                 escapes[shown] = piece.raw
-        return [escapes.get(character, character) for character in translation]
+        characters = [escapes.get(character, character) for character in translation]
+        if self.marker and not self.marker.match(self.text):
+            if match := self.marker.match(translation):
+                characters[match.end() - 1] = "\\" + match[0][-1]
+        return characters
 
 
 TAGS = (Role.OPEN, Role.CLOSE, Role.COPY)  # a protected word contains them whole, or ends there
@@ -121,12 +129,13 @@ def sentences(
     reading: Reading,
     escapes: Mapping[str, str] | None = None,
     keeps_spaces: bool = False,
+    marker: re.Pattern[str] | None = None,
 ) -> Iterator[Part]:
     """Split the pieces of a paragraph into sentences to translate and strings to copy.
 
     A line end within the paragraph counts as a space, except in a LINE or CUE, or if the paragraph
-    keeps its spaces; otherwise runs of spaces collapse into one. `escapes` are those of
-    `MarkedSentence`.
+    keeps its spaces; otherwise runs of spaces collapse into one. `escapes` and `marker` are those
+    of `MarkedSentence`.
     """
     shown = pieces if keeps_spaces else list(_collapsed(pieces))
     parts = protected(shown, protected_words(reading.keep))
@@ -134,8 +143,10 @@ def sentences(
     divided = list(segments(paragraph.text, reading.language, list(paragraph.copies())))
     groups = cut(parts, itertools.accumulate(len(segment.text) for segment in divided))
     are_sentences = [segment.is_sentence for segment in divided] or [False]
+    begins_line = True
     for group, is_sentence in zip(groups, are_sentences, strict=True):
-        sentence = paragraph._replace(pieces=group)
+        sentence = paragraph._replace(pieces=group, marker=marker if begins_line else None)
+        begins_line = LINE_END.search(raw_text(group)) is not None
         if is_sentence and sentence.has_words:
             yield sentence
         else:

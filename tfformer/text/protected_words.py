@@ -206,8 +206,9 @@ def protected_words(keep: Sequence[str] = ()) -> re.Pattern[str]:
         >>> protected_words(("Foo Inc",)).findall("Foo Inc pays $3.50 at https://x.org/a.")
         ['Foo Inc', 'https://x.org/a']
     """
-    phrases = sorted({tuple(phrase.split()) for phrase in keep}, key=len, reverse=True)
-    chosen = [_phrase(words) for words in phrases if words]
+    phrases = dict.fromkeys(" ".join(phrase.split()) for phrase in keep)
+    longest_first = sorted(filter(None, phrases), key=len, reverse=True)
+    chosen = [_phrase(phrase.split()) for phrase in longest_first]
     signs = rf"(?![A-Za-z\s])(?:{_any(SIGNS)})"  # most positions fail early
     words = rf"{BEGIN}(?<![.-])(?=\w)(?:{_any(WORDS)})"
     return re.compile("|".join([*chosen, signs, URL.pattern, words]))

@@ -15,7 +15,15 @@ from markdown_it.token import Token as InlineToken
 from tinyhtml5.constants import Token
 
 from tfformer.text.formats.footnotes_and_formulas import with_scripts
-from tfformer.text.formats.html import RawToken, is_of_a_line, raw_tokens, read_html, read_pieces
+from tfformer.text.formats.html import (
+    TEXT,
+    RawToken,
+    is_of_a_line,
+    raw_tokens,
+    read_html,
+    read_pieces,
+    read_tokens,
+)
 from tfformer.text.marked_sentence import EMPHASIS, Part, Piece, Reading, Role, sentences
 
 END = r"[ \t]*(?:\r\n|\r|\n)"
@@ -27,7 +35,10 @@ HEAD = re.compile(
     re.DOTALL,
 )
 LINE_END = re.compile(r"\r\n|\r|\n")
+LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+LINE_OR_END = re.compile(r"\r\n|\r|\n|[^\r\n]+")
 SPECIAL = "\\`*_[]<>|~"
+MARKER = re.compile(r"(?:[-+*]|\d{1,9}[.)]|#{1,6})(?!\S)")  # of an item of a list, or of a heading
 SPAN = "span"  # in a token's meta: its span in the paragraph
 FOOTNOTE = re.compile(r"\[\^[^\]\s]{1,60}\]")
 FOOTNOTE_TEXT = re.compile(FOOTNOTE.pattern + r":[ \t]*")
@@ -89,7 +100,7 @@ def read_markdown(text: Iterable[str], reading: Reading) -> Iterator[Part]:
         start, end = (lines[number] for number in token.map or (0, 0))
         if token.map and token.type == "html_block":
             yield document[position:start]
-            yield from read_html([document[start:end]], reading)
+            yield from _html_block(document[start:end], token.content, reading)
             position = end
         elif token.map and token.type == "inline":
             if in_cell:
@@ -99,10 +110,41 @@ def read_markdown(text: Iterable[str], reading: Reading) -> Iterator[Part]:
             if block is not None and block.offset(0) >= position:
                 yield document[position : block.offset(0)]
                 pieces = _pieces(block, token, reading)
-                yield from sentences(pieces, reading, _escapes(pieces))
+                yield from sentences(pieces, reading, _escapes(pieces), marker=MARKER)
                 position = block.offset(len(block.content))
         in_cell = token.type in ("th_open", "td_open")
     yield document[position:]
+
+
+def _html_block(text: str, content: str, reading: Reading) -> Iterator[Part]:
+    """Yield the parts of a block of HTML; a quotation's `>` is part of the line end before it."""
+    marks, lines = [], []
+    for line, parsed in zip(LINE.findall(text), content.split("\n"), strict=False):
+        begin = line.rfind(parsed.strip(" \t\r"))
+        marks.append(line[:begin] if ">" in line[:begin] else "")
+        lines.append(line.removeprefix(marks[-1]))
+    if not any(marks):
+        yield from read_html([text], reading)
+        return
+    yield marks[0]
+    yield from read_tokens(_with_marks(raw_tokens(lines), iter(marks[1:])), reading)
+
+
+def _with_marks(tokens: Iterable[RawToken], marks: Iterator[str]) -> Iterator[RawToken]:
+    """Yield tokens of HTML with the marks that the document has behind their line ends."""
+    for token in tokens:
+        parts = [
+            part + next(marks, "") if LINE_END.fullmatch(part) else part
+            for part in LINE_OR_END.findall(token.raw)
+        ]
+        if token.kind not in TEXT:
+            yield token._replace(raw="".join(parts))
+            continue
+        for part in parts:
+            if LINE_END.match(part):
+                yield RawToken(part, token.kind, " ", "", piece=Piece(part, " ", Role.LINE))
+            else:
+                yield token._replace(raw=part, data=part if len(parts) > 1 else token.data)
 
 
 @functools.cache
