@@ -185,6 +185,15 @@ def test_what_a_reader_sees_of_a_tag_is_translated(format, text, expected):
     assert translate_text(text, shout, format, target_language="de") == expected
 
 
+@pytest.mark.parametrize(
+    ("code", "tag"),
+    [("deu_Latn", "de"), ("zho_Hant", "zh-Hant"), ("pt_BR", "pt-BR"), ("xx@y", "xx@y")],
+)
+def test_the_language_of_a_page_is_a_tag_that_browsers_know(code, tag):
+    said = translate_text("<html lang=en><p>A", shout, "html", target_language=code)
+    assert said == f"<html lang={tag}><p>A"
+
+
 def test_a_long_attribute_is_divided_within_its_tag():
     def count_tokens(texts):
         return [len(text.split()) for text in texts]

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+import cmarkgfm
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -14,6 +15,8 @@ from tfformer.text import TextTranslator
 from tfformer.text.formats.html import raw_tokens
 from tfformer.text.marked_sentence import MarkedSentence, Piece, Role, cut
 from tfformer.text.placing import needs_links, with_marks
+
+WITH_HTML = 1 << 17  # cmark's option "unsafe"
 
 PAGE = """<!DOCTYPE html>\r
 <html lang=en><head><title>A &amp; b</title><style>p > a {}</style>
@@ -142,6 +145,32 @@ def test_a_sentence_runs_over_two_subtitles_but_not_over_two_speakers():
 def test_a_tag_within_markdown_ends_a_sentence_that_it_ends_in_html(text, sentences):
     assert heard(text, "markdown") == sentences
     assert translate_text(text, same, "markdown") == text
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences", "answer"),
+    [
+        (
+            "> <div>\n> A dog runs\n> on the grass.\n> </div>\n",
+            ["A dog runs on the grass."],
+            "Ein Hund rennt auf dem Gras.",
+        ),
+        (
+            "> > <p\r\n> >   class=a>A &amp; b\r\n> > c</p>\r\n> > d e",
+            ["A & b c", "d e"],
+            "X & y z",
+        ),
+        ("> - <div>\n>   One two\n>   </div>", ["One two"], "Eins zwei"),
+    ],
+)
+def test_the_marks_of_a_quotation_around_html_are_no_words(text, sentences, answer):
+    assert heard(text, "markdown") == sentences
+    assert translate_text(text, same, "markdown") == text
+    said = translate_text(text, lambda batch: [answer] * len(batch), "markdown")
+    assert all(re.match(r"> [>-]|> ? ?", line) for line in said.splitlines())
+    page = cmarkgfm.github_flavored_markdown_to_html(said, WITH_HTML)
+    words = " ".join(re.sub("<[^>]*>", " ", page).split())
+    assert words == " ".join([answer.replace("&", "&amp;")] * len(sentences))
 
 
 def test_a_cell_of_a_table_may_hold_a_line():

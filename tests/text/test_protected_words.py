@@ -149,6 +149,14 @@ def test_phrases_of_the_user_stay(phrase, format, text, heard):
     assert found == [heard]
 
 
+@pytest.mark.parametrize(
+    "keep", [["C", "C++", "Acme", "Acme-Werke"], ["Acme-Werke", "Acme", "C++", "C"]]
+)
+def test_the_longest_phrase_of_the_user_stays(keep):
+    text = "we use C++ at Acme-Werke today."
+    assert protected_words(tuple(keep)).findall(text) == ["C++", "Acme-Werke"]
+
+
 def test_code_gets_a_placeholder_first_and_words_too_many_go_to_the_model():
     heard = []
     translator = TextTranslator(lambda batch: heard.extend(batch) or batch, placeholders=SYMBOLS)

@@ -19,6 +19,8 @@ CASES = [
     ("en", "See Fig. 3 on p. 12.|It costs $3.50.|Is that so?!|Yes."),
     ("de", "Das ist z. B. ein Hund.|Am 3. Oktober ist Feiertag.|Wir feiern."),
     ("de", "Ca. 20 Leute kamen bzw. gingen.|Gut."),
+    ("deu_Latn", "Im 19. Jahrhundert war Dr. Hl. Meier z. B. da.|Gut."),
+    ("nl_NL", "Dhr. Jansen is er.|Goed."),
     ("es", "El Sr. García llegó.|¿Estás bien?|¡Sí!"),
     ("hi", "यह एक किताब है।|वह क्या है?"),
 ]

@@ -1,11 +1,11 @@
 """BLEU and chrF of translations, computed by sacreBLEU."""
 
 import importlib.util
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tfformer.config import Config
+from tfformer.text.languages import base_language
 
 if TYPE_CHECKING:
     import sacrebleu
@@ -13,12 +13,10 @@ if TYPE_CHECKING:
 # SacreBLEU's tokenizers, best first, for languages that need another one than 13a, each with the
 # module that it needs.
 TOKENIZERS_OF_LANGUAGES: dict[tuple[str, ...], list[tuple[str, str | None]]] = {
-    ("zh", "zho", "cmn", "yue"): [("zh", None)],
-    ("ja", "jpn"): [("ja-mecab", "MeCab"), ("char", None)],
-    ("ko", "kor"): [("ko-mecab", "mecab_ko"), ("char", None)],
-    ("th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bo", "bod", "dz", "dzo"): [
-        ("char", None)
-    ],
+    ("zh", "yue"): [("zh", None)],
+    ("ja",): [("ja-mecab", "MeCab"), ("char", None)],
+    ("ko",): [("ko-mecab", "mecab_ko"), ("char", None)],
+    ("th", "lo", "km", "my", "bo", "dz"): [("char", None)],
 }
 
 
@@ -61,7 +59,7 @@ def bleu_tokenizer(config: Config, language: str | None = None) -> str:
     if config.training.bleu_tokenizer != "auto":
         return config.training.bleu_tokenizer
     target = (config.data.languages or [language or ""])[-1]
-    code = re.split("[-_]", target.lower())[0]
+    code = base_language(target)
     for codes, tokenizers in TOKENIZERS_OF_LANGUAGES.items():
         if code in codes:
             return next(

@@ -100,9 +100,9 @@ class MarkedSentence(NamedTuple):
             if piece.raw[:1] in ("&", "\\") and len(shown) == 1 and not SPACES.match(shown):
                 escapes[shown] = piece.raw
         characters = [escapes.get(character, character) for character in translation]
-        if self.marker and not self.marker.match(self.text):
-            if match := self.marker.match(translation):
-                characters[match.end() - 1] = "\\" + match[0][-1]
+        match = self.marker.match(translation) if self.marker else None
+        if self.marker and match and not self.marker.match(self.text):
+            characters[match.end() - 1] = "\\" + match[0][-1]
         return characters
 
 

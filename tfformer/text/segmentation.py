@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import sentencex
 
+from tfformer.text.languages import base_language
 from tfformer.text.protected_words import protected_words
 
 GAP = r"\t\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029"  # ends of lines, and of columns
@@ -88,8 +89,8 @@ def segments(
 
     Args:
         text: Any text.
-        language: The code of its language, such as "en" or "de-AT". A text in an unknown language
-            is divided like English.
+        language: The code of its language, such as "en", "de-AT" or "deu_Latn". A text in an
+            unknown language is divided like English.
         protected: The spans, in order, of protected words, in which no sentence ends; by default
             the matches of `protected_words`.
 
@@ -117,7 +118,7 @@ def segments(
         if first:
             yield Segment(text[start : start + first], is_sentence=False)
         begin = start + first
-        for sentence in _sentences(line, first, language):
+        for sentence in _sentences(line, first, base_language(language)):
             yield from _without_edges(text[begin : begin + len(sentence)])
             begin += len(sentence)
         start += len(line)
@@ -184,7 +185,7 @@ def _words(sentence: str, protected: Iterable[tuple[int, int]]) -> Iterator[str]
 
 def _sentences(line: str, start: int, language: str) -> Iterator[str]:
     """Divide a line from `start` on, in blocks; a block's last sentence begins the next."""
-    within = WITHIN.get(language.split("-")[0].split("_")[0].lower())
+    within = WITHIN.get(language)
     while start < len(line):
         pieces = list(sentencex.segment(language, line[start : start + SENTENCEX_BLOCK]))
         if start + SENTENCEX_BLOCK < len(line):

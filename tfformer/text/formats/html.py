@@ -14,6 +14,7 @@ from tinyhtml5.tokenizer import HTMLTokenizer
 
 from tfformer.text.formats.footnotes_and_formulas import CLOSING, with_scripts
 from tfformer.text.formats.html_elements import OpenElement
+from tfformer.text.languages import language_tag
 from tfformer.text.marked_sentence import Part, Piece, Reading, Role, cut, sentences
 from tfformer.text.placing import MAX_DEPTH
 from tfformer.text.segmentation import BLOCK, block_end
@@ -415,7 +416,7 @@ def attribute_parts(tag: RawToken, reading: Reading) -> Iterator[Part]:
         kind = next(kind for kind in ("double", "single", "bare") if match[kind] is not None)
         name = match["name"].lower()
         if name in languages:
-            yield tag.raw[end : match.start(kind)] + (reading.target_language or "")
+            yield tag.raw[end : match.start(kind)] + language_tag(reading.target_language or "")
         elif name in wanted and kind != "bare":
             yield tag.raw[end : match.start(kind)]
             pieces = _value_pieces(match[kind])
