@@ -21,6 +21,9 @@ END_ID = 3
 def main(folder: Path) -> None:
     """Translate with the greedy search of an exported version."""
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    if any(name.endswith(".pieces.json") for name in manifest["files"]):
+        sys.exit(f"SentencePiece does not know the ids of {folder}; use tfformer translate")
+    tag = f"{manifest['tag']} " if manifest["tag"] else ""  # chooses the language
     names = sorted(manifest["tokenizers"])  # source before target, or one for both
     source = sentencepiece.SentencePieceProcessor(model_file=str(folder / names[0]))
     target = sentencepiece.SentencePieceProcessor(model_file=str(folder / names[-1]))
@@ -28,7 +31,9 @@ def main(folder: Path) -> None:
     translate = interpreter.get_signature_runner("translate")
     max_length = manifest["decoding"]["max_length"]
     for line in sys.stdin:
-        ids = source.encode(line)[: max_length - 1]  # the end token needs a position too
+        sentence = line.strip()
+        ids = source.encode(tag + sentence if sentence else "")
+        ids = ids[: max_length - 1]  # the end token needs a position too
         width = max_length if manifest["static"] else max(1, len(ids))
         padded = ids + [END_ID] * (width - len(ids))
         best = translate(ids=np.array([padded], np.int32), lengths=np.array([len(ids)], np.int32))

@@ -8,12 +8,13 @@ import subprocess
 import sys
 import warnings
 
+import keras
 import numpy as np
 import pytest
 from support.light_install import light
 from support.numpy_layers import log_softmax
 
-from tfformer import Transformer
+from tfformer import Transformer, Translator
 from tfformer.data.sources import read_pairs
 from tfformer.export import ctranslate2 as writer
 from tfformer.export.pipeline import export_model
@@ -113,6 +114,21 @@ def test_every_shape_of_model_has_the_same_probabilities(shape, translator, tmp_
     expected = log_probs[np.arange(13), [*target, END_ID]]
     np.testing.assert_allclose(measured, expected, atol=5e-3)
     assert np.ptp(expected) > 1  # the comparison can fail
+
+
+def test_a_source_of_more_than_1024_tokens_is_read_to_its_end(translator, tmp_path):
+    """CTranslate2 cuts a source after 1,024 tokens unless it is told otherwise."""
+    tokenizer = translator.tokenizers.source
+    keras.utils.set_random_seed(2)
+    model = Transformer(tokenizer.vocab_size, tokenizer.vocab_size, **BASE)
+    long = Translator(model, tokenizer, beam_size=1, length_penalty=0.0, max_length=1200)
+    ends = ["dog", "cat", "man", "house"]
+    samples = ["the " * 1100 + f"{end} " * 40 for end in ends]
+    assert not any(long.encode(samples).is_truncated)
+    assert len({*long.translate(samples)}) == len(ends)  # the end of a source matters
+    version = long.export(tmp_path, "ctranslate2", samples=samples)
+    parity = json.loads((version / "manifest.json").read_text())["parity"]
+    assert parity["greedy"]["identical"] == parity["greedy"]["sentences"] == len(ends)
 
 
 def test_manifest_and_files(ctranslate2_export):

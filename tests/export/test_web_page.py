@@ -29,6 +29,27 @@ from tfformer.special_ids import END_ID
 SENTENCES = [source for source, _ in itertools.islice(read_pairs("phrasebook:valid"), 40)]
 
 
+TAGGED = """
+globalThis.document = {{ baseURI: "http://localhost/" }};
+const asked = [];
+globalThis.Worker = class {{
+  constructor() {{
+    queueMicrotask(() => this.onmessage({{ data: {{ model: {model} }} }}));
+  }}
+  postMessage({{ line, request }}) {{
+    asked.push(line);
+    const cut = line.length > 40;
+    queueMicrotask(() => this.onmessage({{ data: {{ request, text: "X.", cut }} }}));
+  }}
+}};
+const {{ load }} = await import("{folder}/translator.js");
+const translator = await load();
+const translation = await translator.translate({text});
+const shown = (await translator.stretches({text})).map(({{ text }}) => text).join("");
+process.stdout.write(JSON.stringify([asked, translation, shown]));
+"""
+
+
 @pytest.fixture(scope="module")
 def programs():
     if MISSING:
@@ -50,6 +71,48 @@ def ids_in_python(page, sentences):
         rows = engine.tokenizers.source.encode(sentences)
         rows_of_ids = [search.run([row], "translate").ids[0, 0].tolist() for row in rows]
     return [ids[: ids.index(END_ID) + 1] if END_ID in ids else ids for ids in rows_of_ids]
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "asked", "translation"),
+    [
+        (
+            {"tags": ["<de>", "<fr>"]},
+            "<fr> A dog sleeps. See https://x.org/a.b now.\n- A cat.",
+            [
+                "<fr> A dog sleeps.",
+                "<fr> See ⟦1⟧ now.",
+                "<fr> See https://x.org/a.b now.",  # as the placeholder was lost
+                "<fr> A cat.",
+            ],
+            "X. https://x.org/a.b X.\n- X.",
+        ),
+        (
+            {"tag": "<de>"},
+            "A dog. One two three four five six seven eight.",
+            [
+                "<de> A dog.",
+                "<de> One two three four five six seven eight.",  # too long for the model
+                "<de> One two three four",
+                "<de> five six seven eight.",
+            ],
+            "X. X. X.",
+        ),
+        ({"tags": ["<de>"]}, "A dog.", ["A dog."], "X."),
+    ],
+    ids=["written before the text", "of the export", "not written"],
+)
+def test_each_sentence_gets_the_tag_of_the_text_or_of_the_export(model, text, asked, translation):
+    if not (node := shutil.which("node")):
+        pytest.skip("node is not installed")
+    described = {"languages": ["en", "de"], "placeholders": ["⟦1⟧"], "tags": [], **model}
+    script = TAGGED.format(
+        model=json.dumps(described), folder=web.SOURCES / "src", text=json.dumps(text)
+    )
+    command = [node, "--input-type=module", "--eval", script]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [asked, translation, text]
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from tfformer.config.recipe import DataConfig
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.export import pipeline
 from tfformer.export.format import check_validation_text, validation_pairs
+from tfformer.export.litert import LiteRT
 from tfformer.export.saved_model import SavedModel
 from tfformer.inference.calibration import (
     BINS,
@@ -200,6 +201,8 @@ def test_another_file_of_the_same_name_does_not_calibrate_a_run(
     assert pipeline._calibration(relative, translator, Steps()) is None
     with pytest.raises(ValueError, match=r"data\.valid is not the validation text that .*; res"):
         check_validation_text(relative)
+    with pytest.raises(ValueError, match=r"data\.valid is not the validation text that .*; res"):
+        LiteRT(quantize="int8").prepare(relative, Steps())  # which would measure BLEU on it
 
 
 def test_the_options_of_the_first_export_do_not_change_the_calibration(

@@ -2,6 +2,9 @@
 
 import json
 import random
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import sacrebleu
@@ -18,6 +21,7 @@ from tfformer.inference.translator import Translator
 from tfformer.run_directory import Run
 from tfformer.training.train import train
 
+SAMPLE = Path(__file__).parents[2] / "export" / "on_device" / "sample.py"
 TAGS = ["<de>", "<en>"]
 ENGLISH, GERMAN = "one two three", "eins zwei drei"
 
@@ -32,7 +36,7 @@ def recipe(folder, **data):
 
     return {
         "model": {"num_layers": 1, "d_model": 32, "num_heads": 2, "d_ff": 64, "dropout": 0.0},
-        "tokenizer": {"vocab_size": 47},
+        "tokenizer": {"vocab_size": 47, "normalization": "nfkc"},  # a line end would be a piece
         "data": {
             "train": corpora("train"),
             "valid": corpora("valid"),
@@ -127,11 +131,10 @@ def test_an_export_may_have_one_direction(two_ways, tmp_path):
         assert engine.languages == ["de", "en"]
         assert (engine.tags, engine.manifest["directions"]) == ((), [])
         assert engine.translate([GERMAN, ""], beam_size=1) == [ENGLISH, ""]
-
-
-def test_a_page_does_not_choose_the_tag(two_ways, tmp_path):
-    with pytest.raises(ValueError, match="the page cannot put the tag <en> before a text; leave"):
-        export_model(two_ways, tmp_path, "web", source_language="de", target_language="en")
+    command = [sys.executable, str(SAMPLE), str(version)]
+    lines = f"{GERMAN}\n\n{GERMAN}"
+    done = subprocess.run(command, input=lines, capture_output=True, encoding="utf-8", check=True)
+    assert done.stdout == f"{ENGLISH}\n\n{ENGLISH}\n"
 
 
 def test_a_tag_is_no_word_of_an_alignment(two_ways):

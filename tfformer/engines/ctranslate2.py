@@ -48,6 +48,7 @@ class CTranslate2Engine(Engine):
                 num_hypotheses=count,
                 length_penalty=self.manifest["decoding"]["length_penalty"],
                 max_decoding_length=limit,
+                max_input_length=0,  # no limit; the rows are short enough for the model
                 return_scores=True,
                 **self._rules,
             )

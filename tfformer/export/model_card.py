@@ -90,6 +90,7 @@ def first_manifest(folder: Path, run: Run, model: TextModel) -> dict[str, Any]:
     return {
         "languages": run.languages,
         "tag": both.source.tag,  # put before each sentence by the text signatures
+        "tags": list(both.source.tags),  # that may stand before a text
         "directions": run.directions,
         "licence": origin.get("imported", {}).get("licence", NO_LICENCE),
         "examples": examples,

@@ -42,11 +42,6 @@ class WebPage(LiteRT):
 
     def prepare(self, run: Run, step: Steps) -> None:
         super().prepare(run, step)
-        if tag := run.tokenizers.source.tag:
-            raise ValueError(
-                f"the page cannot put the tag {tag} before a text; leave out --languages, and "
-                "write the tag into the text"
-            )
         built(step)
 
     def finish(self, version: Path) -> None:

@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tfformer.argument_checks import require
-from tfformer.export.format import Format, check_installed, validation_pairs, with_search
+from tfformer.export.format import (
+    Format,
+    check_installed,
+    check_validation_text,
+    validation_pairs,
+    with_search,
+)
 from tfformer.runtime.progress_lines import Steps
 
 if TYPE_CHECKING:
@@ -128,8 +134,14 @@ class LiteRT(Format):
 
 
 def validation_text(run: Run) -> tuple[list[str], list[str]]:
-    """Return sources and references to measure on; OSError if they cannot be read."""
+    """Return sources and references to measure on.
+
+    Raises:
+        OSError: The validation text cannot be read.
+        ValueError: It is not the text that the run was trained with.
+    """
     try:
+        check_validation_text(run)
         sources, references = zip(*validation_pairs(run, MEASURED), strict=True)
     except OSError as error:
         raise OSError(

@@ -27,6 +27,12 @@ export function stretches(text, language) {
     .map(({ text: covered, isSentence }) => ({ text: text.slice(end, (end += covered.length)), isSentence }));
 }
 
+/** The tag that a text begins with, with the space behind it, or ""; and the text without it. */
+export function tagged(text, tags) {
+  const begin = tags.map((tag) => `${tag} `).find((begin) => text.startsWith(begin)) ?? "";
+  return [begin, text.slice(begin.length)];
+}
+
 /** A sentence that is too long in two, cut at a comma or the like near its middle, else at a space. */
 export function halves(sentence) {
   const half = Math.floor(sentence.length / 2);

@@ -1,7 +1,7 @@
 // Translates texts with an exported model, in this page and in others (docs/browser.md has an example). A worker runs the model,
 // so that a page stays responsive.
 import { filled, lacks, marked } from "./copies.js";
-import { halves, stretches } from "./sentences.js";
+import { halves, stretches, tagged } from "./sentences.js";
 
 /**
  * Loads the export in the folder `url`, by default this module's own; it must have the page's origin. `onProgress` gets the
@@ -26,7 +26,7 @@ class Translator {
   #known = new Map(); // a sentence -> its translation
   #requests = 0;
 
-  /** `model` describes the export: its languages, examples, placeholders, quantize, bytes, and its memory. */
+  /** `model` describes the export: its languages, examples, placeholders, tag, tags, quantize, bytes, and its memory. */
   constructor(worker, model) {
     this.model = model;
     this.#worker = worker;
@@ -53,13 +53,20 @@ class Translator {
    * was found last: {tokens, seconds, memory}. An AbortSignal ends the work at the next sentence.
    */
   async stretches(text, { language = this.model.languages[0], onSentence = () => {}, signal } = {}) {
-    const parts = stretches(text, language);
+    const [written, words] = tagged(text, this.model.tags);
+    const tag = written || (this.model.tag ? `${this.model.tag} ` : "");
+    const parts = stretches(words, language);
     const translated = () =>
-      parts.map((part) => (part.isSentence ? { ...part, translation: "", ...this.#known.get(part.text) } : { ...part, translation: part.text }));
+      [
+        ...(written ? [{ text: written, isSentence: false, translation: "" }] : []),
+        ...parts.map((part) =>
+          part.isSentence ? { ...part, translation: "", ...this.#known.get(tag + part.text) } : { ...part, translation: part.text },
+        ),
+      ];
     for (const sentence of new Set(parts.filter(({ isSentence }) => isSentence).map(({ text }) => text))) {
-      if (this.#known.has(sentence)) continue;
-      const found = await this.#whole(sentence, signal);
-      this.#known.set(sentence, { translation: found.text, cut: found.cut });
+      if (this.#known.has(tag + sentence)) continue;
+      const found = await this.#whole(sentence, tag, signal);
+      this.#known.set(tag + sentence, { translation: found.text, cut: found.cut });
       signal?.throwIfAborted();
       onSentence(translated(), found);
     }
@@ -67,15 +74,15 @@ class Translator {
   }
 
   /** With the words that stay; a sentence that is longer than the model takes is divided, as often as needed. */
-  async #whole(sentence, signal) {
+  async #whole(sentence, tag, signal) {
     const kept = marked(sentence, this.model.placeholders);
     if (!kept.hasText) return { text: sentence, tokens: 0, seconds: 0, cut: false };
-    const found = await this.#ask(kept.text, signal);
-    if (!found.cut || sentence.length < 2) return this.#withWords(kept, found, signal);
+    const found = await this.#ask(tag + kept.text, signal);
+    if (!found.cut || sentence.length < 2) return this.#withWords(kept, found, tag, signal);
     const [first, second] = halves(sentence);
     const space = /\s*$/.exec(first)[0];
-    const before = await this.#whole(first.trimEnd(), signal);
-    const behind = await this.#whole(second, signal);
+    const before = await this.#whole(first.trimEnd(), tag, signal);
+    const behind = await this.#whole(second, tag, signal);
     return {
       memory: behind.memory,
       text: before.text + space + behind.text,
@@ -86,8 +93,8 @@ class Translator {
   }
 
   /** Where the model has lost a placeholder, it translates the sentence as it is too. */
-  async #withWords(kept, found, signal) {
-    const again = lacks(kept, found.text) ? await this.#ask(kept.sentence, signal) : {};
+  async #withWords(kept, found, tag, signal) {
+    const again = lacks(kept, found.text) ? await this.#ask(tag + kept.sentence, signal) : {};
     return { ...found, text: filled(kept, found.text, again.text) };
   }
 
