@@ -29,6 +29,7 @@ MAX_PORTION = 64  # maximum pieces per chunk of a stream, for texts that contain
 TEXT_THREADS = 64  # threads that split and reassemble texts
 TEXTS_AT_ONCE = 32  # maximum texts of one request at a time, to leave threads for other requests
 
+Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 Pair = tuple[str, str]  # a sentence and its translation
 
@@ -251,9 +252,7 @@ class QueuedTranslator:
         )
         for portion in portions(stretches, lambda s: s.is_sentence, MAX_PORTION, STREAMED):
             distinct = list(dict.fromkeys(portion))
-            translated = await asyncio.gather(
-                *(self._piece(direction, sentence) for sentence in distinct)
-            )
+            translated = await in_order(lambda part: self._piece(direction, part), distinct)
             pieces = dict(zip(distinct, translated, strict=True))
             for segment in portion:
                 yield pieces[segment]
@@ -275,16 +274,24 @@ class QueuedTranslator:
 
 
 async def in_order(
-    answer: Callable[[str], Awaitable[Answer]], texts: Sequence[str]
+    answer: Callable[[Item], Awaitable[Answer]], items: Sequence[Item]
 ) -> list[Answer]:
-    """Answer the texts of one request concurrently, and return the answers in order."""
+    """Answer the items of one request concurrently, and return the answers in order.
+
+    The first error is raised, and cancels the work for the other items.
+    """
     slots = asyncio.Semaphore(TEXTS_AT_ONCE)
 
-    async def in_turn(text: str) -> Answer:
+    async def in_turn(item: Item) -> Answer:
         async with slots:
-            return await answer(text)
+            return await answer(item)
 
-    return await asyncio.gather(*map(in_turn, texts))
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(in_turn(item)) for item in items]
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [task.result() for task in tasks]
 
 
 def _translating(direction: Direction) -> Engine:

@@ -116,6 +116,11 @@ async def _translated(
     state: ServerState, fields: Translate, text: str, glossary: Glossary | None
 ) -> dict[str, Any]:
     direction, detected = await find_direction(state.directions, fields.source, fields.target, text)
+    if fields.confidence and not direction.model.newest.can_align:
+        raise RequestError(
+            f"{direction.model.name} has no word alignments, which confidence needs; leave it out, "
+            "or serve a run, or an export as saved_model or litert"
+        )
     ranks = 1 + min(fields.alternatives, MAX_ALTERNATIVES)
     best, *others = [
         await state.translator.text(direction, text, fields.format, rank=rank, glossary=glossary)
