@@ -9,10 +9,12 @@ from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
+from starlette.datastructures import Headers
 from support import servers
 from support.served_texts import Scripted, client_of, scripted
 
 from tfformer.serving.application import application
+from tfformer.serving.errors import RequestError
 from tfformer.serving.security import HostGuard
 from tfformer.serving.served_models import ServedModels
 
@@ -103,6 +105,27 @@ def test_an_allowed_name_is_a_host_and_an_origin():
     assert asyncio.run(statuses([])) == [403, 403]
     assert HostGuard(["A.example"])._is_ours("a.example")
     assert HostGuard(listening_host="A.example")._is_ours("a.example")
+
+
+@pytest.mark.parametrize(
+    "given", ["example.com:8443", "Example.com", "https://example.com:8443/", "example.com:"]
+)
+def test_an_allowed_name_may_have_a_port(given):
+    """It then has any port; the refusal of another host names what the option takes."""
+    guard = HostGuard([given])
+    for host in ("example.com:8443", "example.com", "EXAMPLE.COM:80"):
+        guard.check("GET", Headers({"host": host}))
+    guard.check("POST", Headers({"host": "localhost", "origin": "https://example.com:8443"}))
+    message = "the host 'other.example' is not a name of this server; allow it with --allow-host"
+    with pytest.raises(RequestError, match=message):
+        guard.check("GET", Headers({"host": "other.example:8443"}))
+
+
+@pytest.mark.parametrize("given", ["", ":8443", "https://", "[", "2001:db8::1"])
+def test_an_allowed_host_must_be_one(given):
+    message = f"--allow-host {given!r} is not a host; write a name such as example.com"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        HostGuard([given])
 
 
 def test_every_answer_tells_browsers_not_to_frame_or_guess(server):

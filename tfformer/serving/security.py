@@ -72,21 +72,23 @@ class HostGuard:
     """Rejects requests sent by pages from other sites.
 
     An IP address is always accepted as the host, because only names can be rebound. `hosts` are
-    further host names of this server, such as a proxy's; pages from these hosts may send requests.
+    further host names of this server, such as a proxy's, whose ports are ignored; pages from these
+    hosts may send requests. ValueError: one of them is not a host.
     """
 
     def __init__(self, hosts: Collection[str] = (), listening_host: str = "localhost") -> None:
-        self._allowed = {host.lower() for host in hosts}
+        self._allowed = {_given_name(host) for host in hosts}
         allowed = {"localhost", listening_host.lower(), socket.gethostname().lower()}
         self._hosts = self._allowed | allowed
 
     def check(self, method: str, headers: Headers) -> None:
         """Refuse a foreign `Host`, and a POST from another site."""
         for host in headers.getlist("host"):
-            if not self._is_ours(_hostname(f"//{host}")):
+            name = _hostname(f"//{host}")
+            if not self._is_ours(name):
                 raise RequestError(
-                    f"the host {host[:100]!r} is not a name of this server; allow it with "
-                    "--allow-host",
+                    f"the host {(name or host)[:100]!r} is not a name of this server; allow it "
+                    "with --allow-host",
                     403,
                 )
         origin = headers.get("origin")
@@ -111,6 +113,21 @@ class HostGuard:
         except ValueError:
             return hostname in self._hosts
         return True
+
+
+def _given_name(host: str) -> str:
+    """Return the name in a host, which may have a port, or in an address with a scheme."""
+    try:
+        parts = urlsplit(host if "://" in host else f"//{host}")
+        name, _ = parts.hostname, parts.port  # ValueError: the port is not a number
+    except ValueError:
+        name = None
+    if not name:
+        raise ValueError(
+            f"--allow-host {host!r} is not a host; write a name such as example.com, or an address "
+            "such as [::1]"
+        )
+    return name
 
 
 def _hostname(address: str) -> str | None:
