@@ -265,6 +265,24 @@ def test_the_first_error_of_a_stream_ends_the_work_for_its_other_sentences():
     assert asyncio.run(scenario()) == (503, True)
 
 
+def test_a_line_that_the_model_would_truncate_is_refused():
+    """DeepL's split_sentences=0 does not divide lines; other texts are divided."""
+    asked = []
+    body = {"text": [f"A dog.\n{LONG}"], "target_lang": "DE", "source_lang": "EN"}
+    lines, sentences = posted(
+        [backwards("en-de", asked)],
+        ("/v2/translate", body | {"split_sentences": "0"}),
+        ("/v2/translate", body),
+    )
+    reason = (
+        "the sentence 'One two thre...ght nine ten.' has 10 tokens, and the model reads at most 7; "
+        "send a shorter sentence"
+    )
+    assert lines == (400, {"message": reason})
+    assert sentences[0] == 200
+    assert " ".join(asked) == f"A dog. {LONG}"  # none of them twice
+
+
 def test_a_request_of_too_many_texts_is_refused():
     body = {"q": ["A."] * 1_001, "source": "en", "target": "de"}
     [refusal] = posted([backwards("en-de", [])], ("/translate", body))

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import reprlib
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -113,7 +114,8 @@ class QueuedTranslator:
 
         Raises:
             RequestError: The format is unknown, the text is not well-formed XML, the model has no
-                text signature or refuses the sentences, or the queue is full.
+                text signature, refuses the sentences or reads fewer tokens than a line of the
+                format "lines" has, or the queue is full.
         """
         if format not in FORMATS:
             raise RequestError(f"the format {format} is not supported")
@@ -126,6 +128,8 @@ class QueuedTranslator:
         def translate(sentences: list[str]) -> list[str]:
             if caller_gone.is_set():
                 raise CancelledError
+            if format == "lines":  # the other formats divide long sentences
+                _check_lengths(version, sentences)
             call = asyncio.run_coroutine_threadsafe(
                 self.n_best(version, sentences, signature), loop
             )
@@ -227,12 +231,7 @@ class QueuedTranslator:
 
         def check() -> None:
             version.check_prefixes([prefix])
-            tokens = version.count_tokens([sentence])[0] if version.tokenizers else 0
-            if tokens > version.max_tokens:
-                raise ValueError(
-                    f"the sentence has {tokens} tokens, and the model reads at most "
-                    f"{version.max_tokens}; send a shorter sentence"
-                )
+            _check_lengths(version, [sentence])
 
         try:
             await asyncio.get_running_loop().run_in_executor(self._threads, check)
@@ -302,6 +301,17 @@ def _translating(direction: Direction) -> Engine:
             f"{direction.model.name} does not accept text; export it again without --no-text",
         )
     return version
+
+
+def _check_lengths(version: Engine, sentences: Sequence[str]) -> None:
+    """Raise ValueError if the model would truncate one of the sentences."""
+    counts = version.count_tokens(sentences) if version.tokenizers else [0] * len(sentences)
+    for sentence, tokens in zip(sentences, counts, strict=True):
+        if tokens > version.max_tokens:
+            raise ValueError(
+                f"the sentence {reprlib.repr(sentence)} has {tokens} tokens, and the model reads "
+                f"at most {version.max_tokens}; send a shorter sentence"
+            )
 
 
 def _lists(outputs: Arrays) -> list[list[str]]:

@@ -51,8 +51,8 @@ class DeeplRequest(Key):
     )
     split_sentences: Literal["1", "nonewlines", "0"] = Field(
         "1",
-        description="For text without markup: 0 treats each line as one sentence, nonewlines "
-        "treats line ends as spaces.",
+        description="For text without markup: 0 treats each line as one sentence, and refuses a "
+        "line that is longer than the model's limit; nonewlines treats line ends as spaces.",
     )
     formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] = Field(
         "default",
