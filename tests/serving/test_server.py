@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import uvicorn
-from support.served_texts import Scripted, client_of, in_thread, scripted
+from support.served_texts import Scripted, backwards, client_of, in_thread, scripted
 from support.servers import answer_to, ask
 
 from tfformer.cli.main import main
@@ -144,6 +144,33 @@ def test_versions_and_labels_choose_who_answers(server, path, name):
     answer = ask(server, f"echo{path}:predict", {"instances": ["a"]})[1]
     assert answer["predictions"][0]["translation"] == f"{name}: a"
     assert ask(server, f"echo{path}/metadata")[1]["model_spec"]["version"] == name.removeprefix("v")
+
+
+def test_a_version_answers_although_it_is_replaced_meanwhile():
+    """The version that a request asks for is looked up once."""
+
+    class Replaced(ServedModel):
+        """A model whose newest version is another one each time."""
+
+        def __init__(self):
+            self.name = "echo"
+            self._numbers = itertools.count(1)
+
+        @property
+        def versions(self):
+            number = next(self._numbers)
+            return {number: backwards(f"v{number}", []).newest}
+
+    path = "/v1/models/echo"
+    body = {"signature_name": "translate_beam", "instances": ["ab"]}
+
+    async def scenario():
+        async with client_of(application(ServedModels([Replaced()]))) as client:
+            metadata = await (await client.get(f"{path}/metadata")).json()
+            predicted = await (await client.post(f"{path}:predict", json=body)).json()
+            return metadata["model_spec"]["version"], predicted["predictions"][0]["translations"]
+
+    assert asyncio.run(scenario()) == ("1", ["ba", "ab", ""])
 
 
 def test_status_and_metadata_have_tensorflow_servings_form(server):
@@ -356,7 +383,7 @@ def test_a_mistake_of_the_server_is_answered_with_500_and_not_its_end(caplog):
         raise KeyError("a mistake")
 
     model = scripted("broken", Scripted())
-    model.number = fail
+    model.version = fail
 
     async def scenario():
         async with client_of(application(ServedModels([model]))) as client:

@@ -34,7 +34,7 @@ def scripted(name: str, version: SimpleNamespace) -> SimpleNamespace:
     return SimpleNamespace(
         name=name,
         versions={1: version},
-        number=lambda *_: 1,
+        version=lambda *_: (1, version),
         newest=version,
         reload=lambda: None,
     )

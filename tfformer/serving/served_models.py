@@ -82,8 +82,11 @@ class ServedModel:
                 print(f"{self.name}: {complaint}", file=sys.stderr, flush=True)
         self._complaints = complaints
 
-    def number(self, number: int | None = None, label: str | None = None) -> int:
-        """Return the number of the version that a request asks for, by default the newest."""
+    def version(self, number: int | None = None, label: str | None = None) -> tuple[int, Engine]:
+        """Return the number and the engine of the version that a request asks for.
+
+        It is the newest by default.
+        """
         versions = self.versions  # another thread may replace them
         if label is not None:
             check_name("label's", label)
@@ -91,15 +94,15 @@ class ServedModel:
             if label not in labels:
                 known = ", ".join(labels)
                 raise RequestError(f"there is no label {label!r}; choose one of {known}")
-            return labels[label]
-        if number is None:
-            return max(versions)
-        if number not in versions:
+            number = labels[label]
+        elif number is None:
+            number = max(versions)
+        elif number not in versions:
             known = ", ".join(map(str, sorted(versions)))
             raise RequestError(
                 f"model {self.name!r} has no version {number}; choose one of {known}", 404
             )
-        return number
+        return number, versions[number]
 
     @property
     def newest(self) -> Engine:

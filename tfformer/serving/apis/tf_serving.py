@@ -10,7 +10,7 @@ import numpy as np
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field
 
-from tfformer.engines import Signature, TensorSpec
+from tfformer.engines import Engine, Signature, TensorSpec
 from tfformer.engines.engine import GREEDY, Arrays, as_text
 from tfformer.serving.apis.fields import Served, read_object
 from tfformer.serving.errors import Error, RequestError, check_name
@@ -40,22 +40,22 @@ class Predict(BaseModel):
     )
 
 
-async def _asked(request: Request, state: Served, name: str) -> tuple[ServedModel, int]:
-    """Return the model and the version number that the path names."""
+async def _asked(request: Request, state: Served, name: str) -> tuple[ServedModel, int, Engine]:
+    """Return the model that the path names, and the version's number and engine."""
     model = state.models.model(name)
     number = request.path_params.get("version")
     if number is not None and not (number.isascii() and number.isdigit() and len(number) < 19):
         raise RequestError(f"Malformed request: {request.method} {request.url.path}")
     label = request.path_params.get("label")
-    return model, model.number(None if number is None else int(number), label)
+    return model, *model.version(None if number is None else int(number), label)
 
 
-Asked = Annotated[tuple[ServedModel, int], Depends(_asked)]
+Asked = Annotated[tuple[ServedModel, int, Engine], Depends(_asked)]
 
 
 async def status(request: Request, asked: Asked) -> dict[str, Any]:
     """Return the named version, or all versions, newest first; each of them is available."""
-    model, number = asked
+    model, number, _ = asked
     names_one = request.path_params.keys() & {"version", "label"}
     numbers = [number] if names_one else sorted(model.versions, reverse=True)
     well = {"error_code": "OK", "error_message": ""}
@@ -68,7 +68,7 @@ async def status(request: Request, asked: Asked) -> dict[str, Any]:
 
 async def metadata(asked: Asked) -> dict[str, Any]:
     """Return the signatures of a version, with the type and shape of each input and output."""
-    model, number = asked
+    model, number, version = asked
     signatures = {
         name: {
             "inputs": _infos(signature.inputs),
@@ -76,7 +76,7 @@ async def metadata(asked: Asked) -> dict[str, Any]:
             "method_name": "tensorflow/serving/predict",
             "defaults": {},
         }
-        for name, signature in model.versions[number].signatures.items()
+        for name, signature in version.signatures.items()
     }
     return {
         "model_spec": {"name": model.name, "signature_name": "", "version": str(number)},
@@ -98,8 +98,7 @@ def _infos(tensors: Mapping[str, TensorSpec]) -> dict[str, Any]:
 async def predict(request: Request, asked: Asked, state: Served) -> Response:
     """Return `predictions` for `instances`, and `outputs` for `inputs`."""
     state.keys.check(request.headers)
-    model, number = asked
-    version = model.versions[number]
+    _, _, version = asked
     values = read_object(await request.body())
     name = signature_name(values)
     inputs = read_inputs(values, signature_of(version, name))
