@@ -13,7 +13,7 @@ import pytest
 from support.alignments import last_word_first
 from support.served_texts import backwards, client_of, events, in_thread, posted, with_client
 
-from tfformer.engines.engine import PREFIXES
+from tfformer.engines.engine import PREFIXES, TEXTS
 from tfformer.serving import queued_translator
 from tfformer.serving.apis import glossaries
 from tfformer.serving.application import application
@@ -281,6 +281,24 @@ def test_a_line_that_the_model_would_truncate_is_refused():
     assert lines == (400, {"message": reason})
     assert sentences[0] == 200
     assert " ".join(asked) == f"A dog. {LONG}"  # none of them twice
+
+
+@pytest.mark.parametrize(
+    ("signatures", "missing"),
+    [
+        ({"serving_default": TEXTS, "score": TEXTS}, "translate_beam"),  # a language model
+        ({"translate_ids": TEXTS}, "serving_default and no translate_beam"),  # --no-text
+    ],
+)
+def test_a_model_that_does_not_translate_texts_is_refused_by_its_signatures(signatures, missing):
+    model = backwards("en-de", [])
+    model.newest.signatures = signatures
+    [refusal] = posted([model], ("/translate", {"q": "A dog.", "source": "en", "target": "de"}))
+    reason = (
+        f"en-de has no signature {missing}, which texts need; serve a translation model, exported "
+        "without --no-text"
+    )
+    assert refusal == (400, {"error": reason})
 
 
 def test_a_request_of_too_many_texts_is_refused():

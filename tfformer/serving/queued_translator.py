@@ -296,9 +296,10 @@ async def in_order(
 def _translating(direction: Direction) -> Engine:
     """Return the newest version of the model; raise RequestError if it accepts no text."""
     version = direction.model.newest
-    if not {BEAM, GREEDY} <= version.signatures.keys():
+    if missing := [name for name in (GREEDY, BEAM) if name not in version.signatures]:
         raise RequestError(
-            f"{direction.model.name} does not accept text; export it again without --no-text",
+            f"{direction.model.name} has no signature {' and no '.join(missing)}, which texts "
+            "need; serve a translation model, exported without --no-text"
         )
     return version
 
