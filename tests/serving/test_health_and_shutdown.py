@@ -24,9 +24,13 @@ def test_the_server_says_that_it_is_well():
             for path in ("/healthz", "/readyz", "/health", "/metrics"):
                 async with client.get(path) as answer:
                     answers[path] = answer.status, await answer.json()
+                async with client.head(path) as answer:  # as some load balancers ask
+                    heads.append(answer.status)
         return answers
 
+    heads = []
     answers = asyncio.run(scenario())
+    assert heads == [200, 200, 200, 404]
     assert answers.pop("/metrics")[0] == 404
     assert set(map(str, answers.values())) == {str((200, {"status": "ok"}))}
 

@@ -604,6 +604,9 @@ def test_keys_are_asked_for_where_there_are_some(tmp_path):
     (tmp_path / "none").write_text("\n")
     with pytest.raises(ValueError, match="contains no key; write one key per line"):
         read_keys(tmp_path / "none")
+    (tmp_path / "umlaut").write_text("first\nschlüssel\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="key 2 has a character outside ASCII; use ASCII keys"):
+        read_keys(tmp_path / "umlaut")
     with pytest.raises(ValueError, match="/dev/zero is not a regular file; use a regular file"):
         read_keys("/dev/zero")
 

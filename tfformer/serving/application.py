@@ -64,6 +64,7 @@ def application(
         app.include_router(api.router)
     for path, question in HEALTH.items():
         app.get(path, summary=f"Tell whether the server {question}", tags=["Monitoring"])(_health)
+        app.head(path, include_in_schema=False)(_health)
     add_error_answers(app)
     app.add_middleware(_AroundRequest, guard=HostGuard(hosts, listening_host))
     app.openapi = lambda: pages.description(app)  # type: ignore[method-assign]

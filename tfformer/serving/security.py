@@ -65,6 +65,11 @@ def read_keys(path: str | Path | None) -> list[str]:
     keys = read_text(Path(path)).split()
     if not keys:
         raise ValueError(f"--api-keys {path} contains no key; write one key per line")
+    for number, key in enumerate(keys, 1):
+        if not key.isascii():  # a header would contain it in an unknown encoding
+            raise ValueError(
+                f"--api-keys {path}: key {number} has a character outside ASCII; use ASCII keys"
+            )
     return keys
 
 
