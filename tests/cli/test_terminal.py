@@ -1,6 +1,7 @@
 """The prompt, the progress and the output files of the command line."""
 
 import contextlib
+import gzip
 import io
 import os
 import pty
@@ -69,6 +70,13 @@ def test_an_output_file_appears_when_everything_is_written(tmp_path):
     assert path.read_text() == "text"
     with pytest.raises(FileExistsError, match="choose another --output, or delete it"):
         check_new_file(str(path))
+
+
+def test_an_output_file_named_gz_is_compressed(tmp_path):
+    path = tmp_path / "out.de.gz"
+    with output_file(str(path)) as output:
+        output.write("Grüße\n")
+    assert gzip.decompress(path.read_bytes()).decode() == "Grüße\n"
 
 
 def read_until(terminal: int, end: bytes, seconds: float = 120) -> bytes:

@@ -96,6 +96,11 @@ def test_a_translation_that_the_model_loses_is_inserted():
     )
 
 
+@pytest.mark.parametrize(("format", "expected"), [("lines", "A Motor B"), ("text", "A Motor\nB")])
+def test_a_line_stays_a_line(format, expected):
+    assert heard_and_said("The engine.", format, lambda _: "A Motor\nB")[1] == expected
+
+
 def test_a_sentence_of_terms_needs_no_model():
     assert heard_and_said("Engine\nR&D", "lines") == ([], "Motor\nF&E")
 

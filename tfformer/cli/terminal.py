@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import itertools
 import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TextIO, cast
 
 from tfformer.runtime.devices import unused_gpu
 from tfformer.storage.whole_files import whole_file
@@ -108,12 +109,16 @@ def check_new_file(path: str | None) -> None:
 
 @contextlib.contextmanager
 def output_file(path: str | None) -> Iterator[TextIO]:
-    """Yield a file that appears only if the block succeeds, or standard output."""
+    """Yield a file that appears only if the block succeeds, or standard output.
+
+    A file whose name ends in `.gz` is compressed.
+    """
     if path is None:
         yield sys.stdout
         return
-    with whole_file(Path(path)) as temporary, temporary.open("w", encoding="utf-8") as file:
-        yield file
+    open_text = gzip.open if path.endswith(".gz") else open
+    with whole_file(Path(path)) as temporary, open_text(temporary, "wt", encoding="utf-8") as file:
+        yield cast(TextIO, file)
 
 
 def counted(number: int, noun: str) -> str:

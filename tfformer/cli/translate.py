@@ -90,7 +90,8 @@ class Options(NamedTuple):
 @click.option(
     "--output",
     metavar="F",
-    help="File to write; with --workers or --ray a folder. Default: standard output.",
+    help="File to write, compressed if its name ends in .gz; with --workers or --ray a folder. "
+    "Default: standard output.",
 )
 @click.option(
     "--workers",

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import fasttext
 from babel import Locale, UnknownLocaleError
-from babel.core import get_global
 
 from tfformer.serving.errors import RequestError
 from tfformer.serving.served_models import ServedModel
+from tfformer.text.languages import base_language
 
 PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")  # a model name that states its languages
 AUTO = "auto"  # source language of a request: the server detects it
@@ -91,7 +91,7 @@ class Directions:
         no language was detected.
         """
         known = self._known
-        sources, targets = ((code.lower(), _base(code.lower())) for code in (source, target))
+        sources, targets = ((code.lower(), base_language(code)) for code in (source, target))
         for pair in itertools.product(sources, targets):
             if pair in known:
                 return known[pair]
@@ -103,7 +103,7 @@ class Directions:
 
     def sources_of(self, target: str) -> list[str]:
         """Return the source languages for which a model translates into `target`."""
-        wanted = {target.lower(), _base(target.lower())}
+        wanted = {target.lower(), base_language(target)}
         return [source for source, to in self._known if to in wanted]
 
     async def detect(self, text: str, among: Sequence[str] | None = None) -> list[Detected]:
@@ -175,12 +175,5 @@ def language_name(code: str) -> str:
 
 def _label(code: str) -> str:
     """Return the detector's label of a language: `__label__de` for `de-AT` and `deu_Latn`."""
-    language = re.split("[-_]", code)[0]
-    if len(language) == 3:  # the detector prefers codes of two letters
-        language = get_global("language_aliases").get(language, language)
+    language = base_language(code)
     return f"__label__{DETECTED_AS.get(language, language)}"
-
-
-def _base(code: str) -> str:
-    """Return a language's code without its region."""
-    return code.partition("-")[0]

@@ -177,7 +177,12 @@ class TextTranslator:
         clauses = [clause for clause in flat if isinstance(clause, MarkedSentence)]
         texts = [clause.text for clause in clauses]
         translated = self.translate_sentences(texts) if texts else []
-        translations = list(map(without_strays, translated, texts))
+        translations = [
+            translation.replace("\n", " ") if clause.is_line else translation
+            for clause, translation in zip(
+                clauses, map(without_strays, translated, texts), strict=True
+            )
+        ]
         links: dict[int, Links] = {}
         marked: list[int] = []
         if self.align is not None:
