@@ -24,6 +24,7 @@ from tfformer.engines import engine
 from tfformer.inference import Translation
 from tfformer.inference import translator as translator_module
 from tfformer.inference.translator import Translator
+from tfformer.training import train as training
 
 pytestmark = pytest.mark.usefixtures("verbs_share_models")
 
@@ -404,6 +405,29 @@ def test_verbs_refuse_a_run_of_the_other_kind(tiny_run, counting_run, tmp_path, 
     assert "is a translation model and needs --reference FILE" in refused(
         ["evaluate", tiny_run, "--source", text], capsys
     )
+
+
+def test_a_run_from_another_resumes_by_its_own_recipe(counting_run, tmp_path, monkeypatch, capsys):
+    """Without a recipe, and with one that has no model; no training reaches its first step."""
+    epochs = []
+
+    def interrupted(model, run, config, *_):
+        epochs.append(config.training.epochs)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "_fit", interrupted)
+    tuned = ["--run-dir", str(tmp_path / "tuned")]
+    text = {"train": "train.txt", "valid": "valid.txt", "folder": str(counting_run.parent)}
+    settings = ["--set", *(f"data.{key}={value}" for key, value in text.items())]
+    begun = [*tuned, "--init-from", str(counting_run), *settings, "training.epochs=3"]
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(json.dumps({"data": text, "training": {"epochs": 5}}))
+    for arguments in (begun, [*tuned, "--resume"], [str(recipe), *tuned, "--resume"]):
+        assert main(["train", *arguments]) == 130
+    assert epochs == [3, 3, 5]
+    capsys.readouterr()
+    refusal = refused(["train", *tuned, "--resume", "--set", "training.seed=3"], capsys)
+    assert "--resume cannot change training.seed from 1 to 3" in refusal
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])

@@ -357,6 +357,30 @@ def test_a_recipe_without_a_model_takes_the_model_of_another(recipe):
     assert read_recipe(recipe, [], base) == read_recipe(recipe)
 
 
+def test_the_recipe_of_a_resumed_run_changes_in_the_sections_of_a_file(recipe):
+    """A section of the file counts as a whole, with the languages of the run."""
+    resumed = Config.from_dict(
+        {
+            "model": {"preset": "tiny", "norm": "pre"},
+            "tokenizer": {"vocab_size": 123},
+            "data": {"languages": ["en", "de"], "max_length": 77, "train": "old.tsv"},
+            "training": {"epochs": 9, "patience": 2},
+        }
+    )
+    assert read_recipe(None, resumed=resumed) == resumed
+    later = read_recipe(None, ["training.epochs=12"], resumed=resumed)
+    assert later == resumed.replace(training=resumed.training.replace(epochs=12))
+    recipe.write_text("data: {train: new.tsv}\ntraining: {epochs: 12}\ndecoding:\n")
+    changed = read_recipe(recipe, resumed=resumed)
+    assert (changed.model, changed.tokenizer) == (resumed.model, resumed.tokenizer)
+    assert changed.data == resumed.data.replace(train="new.tsv")
+    assert changed.training == Config.from_dict({"training": {"epochs": 12}}).training
+    recipe.write_text("model: {preset: tiny, norm: post}\n")
+    assert read_recipe(recipe, resumed=resumed) == resumed.replace(
+        model=resumed.model.replace(norm="post")
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "overrides", "message"),
     [

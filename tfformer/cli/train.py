@@ -64,7 +64,7 @@ TRAINING = "tfformer train recipe.yaml --run-dir runs/mine --set data.folder=cor
     epilog=examples(
         "tfformer train phrasebook --run-dir runs/phrasebook",
         f"{TRAINING} training.epochs=30",
-        f"{TRAINING} training.epochs=30 --resume",
+        "tfformer train --run-dir runs/mine --resume",
         "tfformer train --init-from runs/opus --run-dir runs/tuned --set data.train=more.tsv "
         "data.valid=valid.tsv training.epochs=3",
     ),
@@ -78,7 +78,7 @@ TRAINING = "tfformer train recipe.yaml --run-dir runs/mine --set data.folder=cor
     help="The new run: an empty or missing folder, or an address such as s3://bucket/run.",
 )
 @settings
-@click.option("--resume", is_flag=True, help="Continue the interrupted run in DIR.")
+@click.option("--resume", is_flag=True, help="Continue the interrupted run in DIR by its recipe.")
 @click.option(
     "--init-from",
     type=RunFolder(),
@@ -99,25 +99,28 @@ def train(
 ) -> None:
     """Train on parallel or monolingual text, as a recipe specifies.
 
-    RECIPE is a YAML file or the name of a built-in recipe. It is optional with --init-from.
+    RECIPE is a YAML file or the name of a built-in recipe. It is optional with --init-from and
+    with --resume, where its sections and --set change the run's own recipe.
     """
     from tfformer.config import find_recipe, read_recipe
 
     if workers and not ray:
         raise ValueError("--workers needs --ray; see docs/workers.md for workers without Ray")
-    if not (recipe or init_from):
+    if not (recipe or init_from or resume):
         raise click.UsageError("Missing argument 'RECIPE'", click.get_current_context())
     file = find_recipe(recipe) if recipe else None
-    base = None
-    if init_from:
+    if resume:
+        run_folder(run_dir)
+    base = resumed = None
+    if resume or init_from:
         load_tensorflow()
         from tfformer.run_directory import Run
 
-        base = Run.open(init_from).config
-    config = read_recipe(file, settings, base)
-    if resume:
-        run_folder(run_dir)
-    elif config.training.strategy != "multi_worker":  # with several, worker 0 writes the run
+        base = Run.open(init_from).config if init_from else None
+        resumed = Run.open(run_dir).config if resume else None
+    config = read_recipe(file, settings, base, resumed)
+    may_exist = resume or config.training.strategy == "multi_worker"  # worker 0 writes the run
+    if not may_exist:
         check_free(run_dir)
     if ray:  # the workers read the text on their machines
         load_tensorflow()

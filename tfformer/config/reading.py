@@ -13,15 +13,20 @@ FOLDER = Path(__file__).parents[1] / "recipes"
 
 
 def read_recipe(
-    path: str | Path | None, overrides: Sequence[str] = (), base: Config | None = None
+    path: str | Path | None,
+    overrides: Sequence[str] = (),
+    base: Config | None = None,
+    resumed: Config | None = None,
 ) -> Config:
     """Read a YAML file of up to 64 KiB; `section.key=value` overrides replace its values.
 
     Args:
-        path: The file; None for a recipe made only of `base` and the overrides.
+        path: The file; None for a recipe made only of `base` or `resumed`, and the overrides.
         overrides: Values in YAML, such as `training.epochs=2`.
         base: The recipe of another run. A recipe without a section `model` takes the model from it;
             also the tokenizer, search, languages, tags and maximum length that it does not set.
+        resumed: The recipe of a run to be resumed, which takes the place of `base`. It also
+            provides all other sections that the file does not contain.
 
     Raises:
         OSError: The file cannot be read.
@@ -33,6 +38,10 @@ def read_recipe(
             f"{path} must contain sections such as 'model:' and 'data:', not a "
             f"{type(values).__name__}"
         )
+    if resumed:
+        stated = {name: section for name, section in values.items() if section is not None}
+        values = resumed.to_dict() | {"model": None} | stated
+        base = resumed
     if base and not values.get("model"):
         _take_model(values, base.to_dict())
     for override in overrides:
