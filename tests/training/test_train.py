@@ -25,6 +25,7 @@ from tfformer.inference.generator import Generator
 from tfformer.inference.translator import Translator
 from tfformer.model import data_parallel
 from tfformer.run_directory import Run
+from tfformer.storage.whole_files import digest_of_values
 from tfformer.training import callbacks, validation
 from tfformer.training import train as training
 from tfformer.training.callbacks import TrainingDiverged
@@ -775,7 +776,12 @@ def test_resume_refuses_another_text_and_an_end_without_validation(corpus, tmp_p
     """The run has two epochs and no validation."""
     config = config_for(corpus, epochs=4, validate_every=4)
     text = TrainingData.read(config, Start(), silent)
-    run = Run.create(tmp_path / "run", config, text.tokenizers, text.train.text.digest)
+    digests = {
+        "text_digest": text.train.text.digest,
+        "valid_digest": digest_of_values(text.valid_rows),
+    }
+    run = Run.new(tmp_path / "run", config, text.tokenizers, **digests)
+    run.write(text.tokenizers)
     epochs = [{"epoch": n, "step": 8 * n, "minutes": 0.1 * n, "loss": 3.0} for n in (1, 2)]
     run.save_resume_state(training._compiled_model(config, text, Workers()), epochs)
     with pytest.raises(ValueError, match=r"with this recipe, .*run ends before its first"):
@@ -787,9 +793,12 @@ def test_resume_refuses_another_text_and_an_end_without_validation(corpus, tmp_p
         )
     with pytest.raises(ValueError, match=r"leave out --init-from"):
         train(config, tmp_path / "run", resume=True, init_from=tmp_path / "run", report=silent)
-    Run.create(run.path, config, run.tokenizers, "digest of another text")
-    with pytest.raises(ValueError, match=r"the training text differs from the text that .*run"):
-        train(config, tmp_path / "run", resume=True, report=silent)
+    for digest, name in (("text_digest", "training"), ("valid_digest", "validation")):
+        other = Run.new(run.path, config, text.tokenizers, **digests | {digest: "another text's"})
+        other.write(text.tokenizers)
+        with pytest.raises(ValueError, match=rf"the {name} text differs from the text that .*run"):
+            train(config, tmp_path / "run", resume=True, report=silent)
+        assert Run.open(run.path).digests == other.digests
 
 
 @pytest.mark.slow

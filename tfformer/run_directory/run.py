@@ -145,8 +145,8 @@ class Run:
     ) -> "Run":
         """Return a run that is not written yet; `write` creates its folder.
 
-        `text_digest` is the digest of the encoded training text, which `check_text` compares;
-        `valid_digest` is that of the rows of the validation text.
+        `text_digest` is the digest of the encoded training text, and `valid_digest` is that of the
+        rows of the validation text; `check_texts` compares both.
         """
         values = config.to_dict()
         settings = {"settings": digest_of_settings(values)}
@@ -155,11 +155,9 @@ class Run:
         return cls(folder_at(path), config, digests, digest_of_model(values, digests))
 
     @classmethod
-    def create(
-        cls, path: str | Path, config: Config, tokenizers: Tokenizers, text_digest: str = ""
-    ) -> "Run":
+    def create(cls, path: str | Path, config: Config, tokenizers: Tokenizers) -> "Run":
         """Create a new run and write it immediately; see `new` and `write`."""
-        run = cls.new(path, config, tokenizers, text_digest)
+        run = cls.new(path, config, tokenizers)
         run.write(tokenizers)
         return run
 
@@ -294,13 +292,14 @@ class Run:
                 "train --resume` first"
             )
 
-    def check_text(self, text_digest: str) -> None:
-        """Raise ValueError if the training text is not the one that the run began with."""
-        if self.digests.get("text") != text_digest:
-            raise ValueError(
-                f"the training text differs from the text that {self.folder} began with; restore "
-                "it or start a new run"
-            )
+    def check_texts(self, continued: "Run") -> None:
+        """Raise ValueError if a text of `continued` is not the one that this run began with."""
+        for digest, name in (("text", "training"), ("valid", "validation")):
+            if self.digests.get(digest) != continued.digests[digest]:
+                raise ValueError(
+                    f"the {name} text differs from the text that {self.folder} began with; restore "
+                    "it or start a new run"
+                )
 
     # --- Weights ------------------------------------------------------------------------------
 

@@ -47,8 +47,8 @@ class Start:
         """
         return settled(config)
 
-    def restore(self, model: Model, config: Config, text_digest: str) -> History:
-        """Load the initial weights into a compiled model; return the epochs so far."""
+    def restore(self, model: Model, run: Run) -> History:
+        """Load the initial weights of `run` into a compiled model; return the epochs so far."""
         return []
 
     def keep_origin(self, run: Run) -> None:
@@ -76,11 +76,11 @@ class Resumed(Start):
                     )
         return config
 
-    def restore(self, model: Model, config: Config, text_digest: str) -> History:
-        """Continue with the state of the run, if the text is the same."""
-        self.run.check_text(text_digest)
+    def restore(self, model: Model, run: Run) -> History:
+        """Continue with the state of the earlier run, if the texts are the same."""
+        self.run.check_texts(run)
         history = self.run.load_resume_state(model)
-        if is_over(config, history) and not any(map(is_validated, history)):
+        if is_over(run.config, history) and not any(map(is_validated, history)):
             raise ValueError(
                 f"with this recipe, {self.run.folder} ends before its first validation; allow more "
                 "epochs or minutes"
@@ -105,8 +105,8 @@ class Initialised(Start):
                 raise ValueError(f"data.languages={config.data.languages}: {error}") from None
         return settled(config.replace(tokenizer=self.run.config.tokenizer))
 
-    def restore(self, model: Model, config: Config, text_digest: str) -> History:
-        """Copy the weights of the run."""
+    def restore(self, model: Model, run: Run) -> History:
+        """Copy the weights of the earlier run."""
         model.set_weights(self.run.load_model().get_weights())
         return []
 
@@ -132,8 +132,8 @@ class InitialisedEncoder(Start):
             )
         return settled(config)
 
-    def restore(self, model: Model, config: Config, text_digest: str) -> History:
-        """Copy the weights of the run."""
+    def restore(self, model: Model, run: Run) -> History:
+        """Copy the weights of the earlier run."""
         language_model = self.run.load_model()
         model.source_embedding.set_weights(language_model.embedding.get_weights())
         model.encoder.set_weights(language_model.stack.get_weights())

@@ -123,7 +123,7 @@ def _train(
     model = _compiled_model(config, data, workers)
     text_digest, valid_digest = data.train.text.digest, digest_of_values(data.valid_rows)
     run = Run.new(run_dir, config, data.tokenizers, text_digest, valid_digest)
-    history = start.restore(model, config, text_digest)
+    history = start.restore(model, run)
     if workers.count > 1:
         workers.check_alike(_facts(run, config, model, history))
     if workers.is_chief:
