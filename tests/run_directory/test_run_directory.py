@@ -30,7 +30,7 @@ from tfformer.run_directory import (
     new_model,
 )
 from tfformer.run_directory.run import digest_of_settings
-from tfformer.storage.whole_files import ErrorKeepingFile, seal
+from tfformer.storage.whole_files import MAX_BYTES, ErrorKeepingFile, seal
 
 LINES = ["one two three", "four five six", "eins zwei drei", "vier fünf sechs", "ten", "zehn"] * 20
 RECIPE = {
@@ -168,6 +168,15 @@ def test_the_places_of_the_texts_may_be_edited(copy):
     edit(copy, "data", folder="/elsewhere", train=["c", "d"], valid=["e", "f"])
     assert Run.open(copy).config.data.folder == "/elsewhere"
     Run.open(copy).check_weights()
+
+
+def test_a_recipe_with_many_forbidden_words_is_read_as_it_was_written(vocabulary, tmp_path):
+    """An import may bring thousands of them."""
+    words = [[5 + number % 20, 5 + number // 20 % 20, 5 + number // 400] for number in range(1500)]
+    values = RECIPE | {"model": RECIPE["model"] | {"dialect": {"rules": {"bad_words": words}}}}
+    Run.create(tmp_path / "run", Config.from_dict(values), Tokenizers(vocabulary, vocabulary))
+    assert (tmp_path / "run" / "config.json").stat().st_size > MAX_BYTES
+    assert Run.open(tmp_path / "run").config.model.dialect.rules.bad_words == words
 
 
 def test_weights_without_their_digests_are_refused(copy):

@@ -22,6 +22,7 @@ from tfformer.data.encoding import in_batches
 from tfformer.data.sources import Bytes, lines_of_bytes, matching_files, unpacked
 from tfformer.engines import Engine
 from tfformer.storage.whole_files import (
+    OWN_BYTES,
     TEMPORARY,
     check_regular,
     locked,
@@ -136,7 +137,7 @@ def _begin_job(folder: Path, settings: dict[str, Any]) -> None:
         write_text(job, json.dumps(settings, indent=2) + "\n")
         return
     try:
-        earlier = parse_json(read_text(job))
+        earlier = parse_json(read_text(job, OWN_BYTES))
         if not isinstance(earlier, dict):
             raise ValueError("it contains no object")
     except ValueError as error:

@@ -26,6 +26,7 @@ from tfformer.data.encoding import EncodedText, IdRows, Sides, array_dtypes, enc
 from tfformer.data.sources import Row, check_exists, read_linked_pairs, source_files, tfds_version
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.storage.whole_files import (
+    OWN_BYTES,
     digest_of_values,
     file_digest,
     parse_json,
@@ -175,7 +176,7 @@ def _open(entry: Path, key: dict[str, Any], names: Sequence[str]) -> EncodedText
     try:
         if not (entry / MANIFEST).is_file():
             raise ValueError(f"{MANIFEST} is missing")
-        values = parse_json(read_text(entry / MANIFEST))
+        values = parse_json(read_text(entry / MANIFEST, OWN_BYTES))
         digest = values.pop("digest", None) if isinstance(values, dict) else None
         if not isinstance(values, dict) or digest != digest_of_values(values):
             raise ValueError(f"{MANIFEST} does not match its digest")

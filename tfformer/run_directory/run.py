@@ -29,6 +29,7 @@ from tfformer.run_directory.model_kinds import MODEL_KINDS, Model, ModelKind, ne
 from tfformer.storage.artifact_folders import BEFORE_CONFIG, RUN_CONFIG, check_free, run_folder
 from tfformer.storage.folders import LOCK, Folder, folder_at
 from tfformer.storage.whole_files import (
+    OWN_BYTES,
     digest_of_values,
     error_keeping,
     parse_json,
@@ -115,7 +116,7 @@ class Run:
         folder.pull(but=[RESUME_STATE])
         file = folder.path / RUN_CONFIG
         try:
-            values = parse_json(read_text(file))
+            values = parse_json(read_text(file, OWN_BYTES))
         except ValueError as error:
             raise _damaged(file, first_line(error)) from None
         if not isinstance(values, dict):
@@ -473,7 +474,7 @@ class Run:
         if not self.result.is_file():
             return None
         try:
-            values: Any = parse_json(read_text(self.result))
+            values: Any = parse_json(read_text(self.result, OWN_BYTES))
             if "calibration" not in values:
                 return None
             calibration = Calibration(**values["calibration"])

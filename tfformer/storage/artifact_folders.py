@@ -9,6 +9,7 @@ from typing import Any
 
 from tfformer.storage.folders import LOCK, Folder, folder_at
 from tfformer.storage.whole_files import (
+    OWN_BYTES,
     TEMPORARY,
     check_regular,
     digest_of_values,
@@ -87,7 +88,6 @@ def check_free(path: str | Path) -> None:
 
 MANIFEST_DIGEST = "manifest_digest"  # SHA-256 of all other keys
 REMEDY = "copy the whole exported folder again, or export the run again"
-MAX_BYTES = 2**20  # a manifest is a few kilobytes
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     check_regular(path)
     try:
         with path.open("rb") as file:
-            manifest = json.loads(file.read(MAX_BYTES))
+            manifest = json.loads(file.read(OWN_BYTES))
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"{path} cannot be read ({error}); {REMEDY}") from None
     if not isinstance(manifest, dict):

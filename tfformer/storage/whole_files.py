@@ -22,7 +22,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-MAX_BYTES = 65_536  # of a file to read, 45 times the largest built-in recipe
+MAX_BYTES = 65_536  # of a user's file to read, 45 times the largest built-in recipe
+OWN_BYTES = 2**26  # of a file that tfformer wrote; lists of ids or of text files may be long
 KEPT_OF_NAME = 40  # characters of the final name in the temporary name, whose length is limited
 SEAL = re.compile(rb"\ntfformer (?P<note>[0-9a-f ]{0,256}) sha256 (?P<digest>[0-9a-f]{64})\n\Z")
 SEAL_BYTES = 400  # the longest seal is shorter
@@ -357,19 +358,17 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, limit: int = MAX_BYTES) -> str:
     """Read a UTF-8 file without its byte order mark.
 
-    A file that is not regular, or has more than `MAX_BYTES` bytes, raises ValueError.
+    A file that is not regular, or has more than `limit` bytes, raises ValueError.
     """
     if not stat.S_ISREG(path.stat().st_mode):
         raise ValueError(f"{path} is not a regular file; use a regular file")
     with path.open("rb") as file:
-        content = file.read(MAX_BYTES + 1)
-    if len(content) > MAX_BYTES:
-        raise ValueError(
-            f"{path} has more than {MAX_BYTES:,} bytes; check that it is the right file"
-        )
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise ValueError(f"{path} has more than {limit:,} bytes; check that it is the right file")
     try:
         return content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
