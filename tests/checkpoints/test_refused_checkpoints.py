@@ -343,8 +343,31 @@ def test_shards_of_torch_give_the_same_tensors(folder):
 def test_a_run_is_never_overwritten(folder, tmp_path):
     run = import_model(folder, tmp_path / "run")
     for output in (run, run / "config.json"):
-        with pytest.raises(FileExistsError, match="is not an empty folder; choose another --run-"):
+        with pytest.raises(FileExistsError, match="is not an empty folder; choose another"):
             import_model(folder, output)
+
+
+@pytest.mark.parametrize("is_zip", [False, True])
+def test_a_run_may_fill_the_working_directory(folder, tmp_path, monkeypatch, is_zip):
+    """It is not replaced, because no program can replace a mount point."""
+    if is_zip:
+        folder = Path(shutil.make_archive(str(tmp_path / "model"), "zip", folder))
+    run = tmp_path / "run"
+    run.mkdir()
+    monkeypatch.chdir(run)
+    before = run.stat().st_ino
+    import_model(folder, ".")
+    assert run.stat().st_ino == before
+    assert list(run.glob(".*")) == []
+    Run.open(run).check_weights()
+
+
+def test_an_address_is_no_place_for_a_run(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = set(tmp_path.iterdir())
+    with pytest.raises(ValueError, match="s3://bucket/run is not a folder on this machine; write"):
+        import_model(folder, "s3://bucket/run")
+    assert set(tmp_path.iterdir()) == before
 
 
 @pytest.mark.parametrize("is_dangling", [False, True])
@@ -352,7 +375,7 @@ def test_a_link_is_no_place_for_a_run(folder, tmp_path, is_dangling):
     if not is_dangling:
         (tmp_path / "empty").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "empty")
-    with pytest.raises(FileExistsError, match="link is a link; pass the folder itself as --run-"):
+    with pytest.raises(FileExistsError, match="link is a link; pass the folder itself"):
         import_model(folder, tmp_path / "link")
 
 

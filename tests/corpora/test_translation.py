@@ -35,6 +35,12 @@ def translated(tmp_path, content, name="part", engine=ENGINE):
     return part, counts
 
 
+def test_an_address_is_no_folder_of_translations(tmp_path):
+    (tmp_path / "part").write_text("a\n")
+    with pytest.raises(ValueError, match="s3://bucket/out is not a folder on this machine; write"):
+        find_parts(str(tmp_path / "part"), "s3://bucket/out")
+
+
 @pytest.mark.parametrize("name", ["part", "part.gz"])
 def test_every_line_has_its_translation_in_its_place(tmp_path, name, monkeypatch):
     monkeypatch.setattr(parts, "CHUNK", 100)

@@ -56,6 +56,12 @@ def contents(folder):
     return {path: path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
+@pytest.mark.parametrize("format", ["ctranslate2", "marian"])
+def test_an_address_is_no_folder_of_versions(format, tiny_run):
+    with pytest.raises(ValueError, match="s3://bucket/m is not a folder on this machine; write"):
+        export_model(tiny_run, "s3://bucket/m", format)
+
+
 def test_each_step_is_a_line_with_its_seconds(next_version, tiny_run):
     """The lines of a person's terminal; a caller that gives no stream gets none."""
     expected = [

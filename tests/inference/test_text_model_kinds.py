@@ -3,6 +3,7 @@
 import typing
 
 import keras
+import numpy as np
 import pytest
 import sacrebleu
 import tensorflow as tf
@@ -74,6 +75,23 @@ def test_a_folder_that_is_not_empty_is_left_alone(tmp_path, name):
     (tmp_path / name).write_text("mine")
     with pytest.raises(FileExistsError, match="is not an empty folder"):
         Translator(untrained_transformer(), letters_tokenizer()).save(tmp_path)
+
+
+def test_a_model_is_saved_into_the_working_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    translator = Translator(untrained_transformer(), letters_tokenizer())
+    again = Translator.load(translator.save("."))
+    assert [path.name for path in tmp_path.glob(".*")] == []
+    np.testing.assert_array_equal(
+        again.score(["a b"], ["b"])[0].log_probs, translator.score(["a b"], ["b"])[0].log_probs
+    )
+
+
+def test_a_model_is_not_saved_to_an_address(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="s3://bucket/run is not a folder on this machine; write"):
+        Translator(untrained_transformer(), letters_tokenizer()).save("s3://bucket/run")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_length_without_a_token_before_the_end_token_is_refused():

@@ -14,6 +14,7 @@ from tfformer.storage.whole_files import (
     check_regular,
     error_keeping,
     locked,
+    new_folder,
     publish,
     temporary_folder,
     whole_file,
@@ -46,6 +47,32 @@ def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path):
         stop_half_way()
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["f.txt"]
+
+
+def test_an_existing_folder_receives_new_files_in_order(tmp_path, monkeypatch):
+    moved = []
+    rename = Path.rename
+    monkeypatch.setattr(Path, "rename", lambda *paths: (moved.append(paths), rename(*paths)))
+    with new_folder(tmp_path, last="b") as temporary:
+        assert temporary.parent == tmp_path  # on the same file system
+        for name in "abc":
+            (temporary / name).write_text(name)
+        (temporary / "d").mkdir()
+    assert moved[-1][1] == tmp_path / "b"
+    assert len(moved) == 4
+    assert sorted(os.listdir(tmp_path)) == [*"abcd"]
+
+
+def test_a_missing_folder_appears_at_once(tmp_path):
+    folder = tmp_path / "parent" / "new"
+    with pytest.raises(KeyError), new_folder(folder, last="b"):
+        raise KeyError
+    assert os.listdir(tmp_path) == []
+    with new_folder(folder, last="b") as temporary:
+        (temporary / "a").write_text("a")
+        assert not folder.exists()
+    assert os.listdir(folder) == ["a"]
+    assert os.listdir(folder.parent) == ["new"]
 
 
 def test_a_hidden_file_of_almost_that_name_is_left_alone(tmp_path):

@@ -15,7 +15,8 @@ from tfformer.checkpoints.hugging_face import reader as hugging_face
 from tfformer.checkpoints.marian import reader as marian
 from tfformer.checkpoints.provenance import check_stated_digests, origin_of
 from tfformer.checkpoints.trimming import trim as trimmed
-from tfformer.storage.whole_files import temporary_folder
+from tfformer.storage.artifact_folders import empty_folder
+from tfformer.storage.whole_files import temporary_folder, workplace_of
 
 WEIGHTS = (".npz", ".bin", ".safetensors")  # some are zips themselves
 
@@ -57,7 +58,7 @@ def import_model(
     Raises:
         FileExistsError: `run_dir` is a link, or exists and is not an empty folder.
         ValueError: The checkpoint is damaged, incomplete, or of an unknown kind, or an argument is
-            invalid or does not fit it. Nothing is written in this case.
+            invalid or does not fit it, or `run_dir` is an address. Nothing is written in this case.
         OSError: The hub cannot be reached, and the model is not in the cache.
 
     Example:
@@ -80,31 +81,22 @@ def checkpoint_at(
 ) -> Iterator[Checkpoint]:
     """Yield a checkpoint, read and checked except for the values in its tensors.
 
-    A zip is unpacked into a temporary folder beside the run; the folder is deleted when the block
-    ends. Errors are as in `import_model`.
+    A zip is unpacked into a temporary folder in or beside the run; the folder is deleted when the
+    block ends. Errors are as in `import_model`.
     """
     choices.check()
-    _check_run_dir(Path(run_dir))
+    run_folder = empty_folder(run_dir)
     folder = _folder_or_zip(path, revision)
     if not is_zip(folder):
         yield _read(folder, folder, choices)
         return
-    with temporary_folder(Path(run_dir).absolute().parent) as temporary:
+    with temporary_folder(workplace_of(run_folder)) as temporary:
         unpacked = temporary / "model"
         unpack(folder, unpacked)
         try:
             yield _read(unpacked, folder, choices)
         except ValueError as error:  # replace the temporary path with the user's
             raise ValueError(str(error).replace(str(unpacked), str(folder))) from error
-
-
-def _check_run_dir(run_dir: Path) -> None:
-    if run_dir.is_symlink():
-        raise FileExistsError(f"{run_dir} is a link; pass the folder itself as --run-dir")
-    if run_dir.exists() and not (run_dir.is_dir() and not any(run_dir.iterdir())):
-        raise FileExistsError(
-            f"{run_dir} exists and is not an empty folder; choose another --run-dir"
-        )
 
 
 def _folder_or_zip(model: str | Path, revision: str | None) -> Path:

@@ -30,7 +30,8 @@ from tfformer.data.imported_tokenizers import PieceTokenizer
 from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run, Tokenizers, new_model
 from tfformer.special_ids import PAD_ID, START_ID
-from tfformer.storage.whole_files import temporary_folder
+from tfformer.storage.artifact_folders import RUN_CONFIG
+from tfformer.storage.whole_files import new_folder
 
 LARGEST = float(np.finfo(np.float32).max)
 NEVER = -1e4  # a logit with probability exactly 0 in float32 that bfloat16 can represent
@@ -42,12 +43,11 @@ def write_run(checkpoint: Checkpoint, run_path: Path) -> Path:
     The tensors are removed from the checkpoint one by one, so that only one is in memory at a time.
     It raises ValueError if a value is not finite.
     """
-    with temporary_folder(run_path.absolute().parent) as temporary:
+    with new_folder(run_path, last=RUN_CONFIG) as temporary:
         try:
-            _write(temporary / "run", checkpoint)
+            _write(temporary, checkpoint)
         except FloatingPointError as error:  # detected only when the values are read
             raise ValueError(str(error)) from None
-        (temporary / "run").rename(run_path)
     return run_path
 
 

@@ -21,6 +21,7 @@ from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Run
 from tfformer.runtime.progress_lines import Steps
 from tfformer.storage.artifact_folders import files_in, write_manifest
+from tfformer.storage.folders import local_path
 from tfformer.storage.whole_files import publish, temporary_folder
 
 
@@ -39,8 +40,9 @@ def write_checkpoint(
     For Marian, the run must be an imported model, fine-tuned or not, or trained with
     `model.dialect: marian`; if `measure` returns the largest absolute input of each matrix, its
     `.bin` is int8, as in Firefox. ValueError: the run is not finished, has a trimmed vocabulary, or
-    cannot be represented in the format.
+    cannot be represented in the format, or `output` is an address.
     """
+    output = local_path(output)
     opened = Run.open(run)
     opened.check_architecture("encoder-decoder")
     opened.check_finished()
@@ -61,7 +63,7 @@ def write_checkpoint(
     with step(f"loading {run}"):
         model = opened.load_model()
         assert isinstance(model, Transformer)
-    with temporary_folder(Path(output)) as folder:
+    with temporary_folder(output) as folder:
         with step(f"writing the {format} checkpoint"):
             if format == "marian":
                 marian_writer.write(folder, opened, model, measure)
@@ -82,7 +84,7 @@ def write_checkpoint(
             **imported_from(opened),
         }
         write_manifest(folder, manifest)
-        return publish(folder, Path(output))
+        return publish(folder, output)
 
 
 def _compare(folder: Path, run: Run, model: Transformer, format: str) -> int:

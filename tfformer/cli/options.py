@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from tfformer.storage.artifact_folders import run_folder
-from tfformer.storage.folders import ADDRESS
+from tfformer.storage.folders import ADDRESS, local_path
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,14 +54,12 @@ class NewFolder(click.ParamType[str]):
         self.may_be_remote = may_be_remote
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if ADDRESS.fullmatch(value):
-            if self.may_be_remote:
-                return value
-            self.fail(
-                f"{value} is not a folder on this machine; write to a local folder and copy it",
-                param,
-                ctx,
-            )
+        if self.may_be_remote and ADDRESS.fullmatch(value):
+            return value
+        try:
+            local_path(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
         for folder in (Path(value), *Path(value).parents):
             if folder.exists() and not folder.is_dir():
                 self.fail(f"{folder} is a file, not a folder; choose another folder", param, ctx)

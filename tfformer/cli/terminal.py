@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TextIO, cast
 
 from tfformer.runtime.devices import unused_gpu
+from tfformer.storage.folders import local_path
 from tfformer.storage.whole_files import whole_file
 
 if TYPE_CHECKING:
@@ -96,15 +97,19 @@ def typed_lines(wanted: str) -> Iterator[str]:
 
 
 def check_new_file(path: str | None) -> None:
-    """Raise FileExistsError if `path` exists; None is standard output."""
+    """Raise FileExistsError if `path` exists, and ValueError if it is an address.
+
+    None is standard output.
+    """
     if path is None:
         return
-    if Path(path).is_dir():
+    file = local_path(path)
+    if file.is_dir():
         raise FileExistsError(f"{path} exists already and is a folder; choose another --output")
-    if Path(path).exists():
+    if file.exists():
         raise FileExistsError(f"{path} exists already; choose another --output, or delete it")
-    if not Path(path).parent.is_dir():
-        raise FileNotFoundError(f"the folder {Path(path).parent} does not exist; create it first")
+    if not file.parent.is_dir():
+        raise FileNotFoundError(f"the folder {file.parent} does not exist; create it first")
 
 
 @contextlib.contextmanager

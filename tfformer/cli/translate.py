@@ -37,6 +37,7 @@ from tfformer.cli.terminal import (
 from tfformer.runtime.devices import device_line
 from tfformer.runtime.progress_lines import Steps
 from tfformer.storage.artifact_folders import exported_version, is_run, run_folder
+from tfformer.storage.folders import local_path
 
 if TYPE_CHECKING:
     from tfformer.corpora.parts import Counts, Part
@@ -377,6 +378,7 @@ def _checked_files(options: Options) -> tuple[str, str]:
     """Return the pattern and the folder; raise ValueError for an option that corpora lack."""
     if options.input is None or options.output is None:
         raise ValueError("--workers and --ray translate files: pass --input PATTERN --output DIR")
+    local_path(options.output)
     lacking = "cannot be used with --workers or --ray;"
     _refuse((*LINES_ONLY, "keep", "glossary", "format"), f"{lacking} leave it out")
     _refuse(

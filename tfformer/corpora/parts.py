@@ -21,6 +21,7 @@ from tfformer.corpora.teachers import Program
 from tfformer.data.encoding import in_batches
 from tfformer.data.sources import Bytes, lines_of_bytes, matching_files, unpacked
 from tfformer.engines import Engine
+from tfformer.storage.folders import local_path
 from tfformer.storage.whole_files import (
     OWN_BYTES,
     TEMPORARY,
@@ -72,8 +73,9 @@ def find_parts(pattern: str, folder: str | Path, makes_pairs: bool = False) -> l
     Raises:
         FileNotFoundError: There is no such file, or a link is broken.
         ValueError: A file is a device, two files have the same name, a file would be its own
-            translation, or a file has a name that the job itself uses.
+            translation, a file has a name that the job itself uses, or `folder` is an address.
     """
+    folder = local_path(folder)
     matches = [source for (source,) in matching_files([Path(pattern)])]
     sources = [source for source in matches if not source.is_dir()]
     if not sources:
@@ -97,7 +99,7 @@ def find_parts(pattern: str, folder: str | Path, makes_pairs: bool = False) -> l
                 "would share; rename one of them"
             )
         names[name] = source
-    parts = [Part(source, Path(folder) / name, makes_pairs) for name, source in names.items()]
+    parts = [Part(source, folder / name, makes_pairs) for name, source in names.items()]
     if any(part.source.resolve() == part.output.resolve() for part in parts):
         raise ValueError(f"{folder} is the folder of the corpus itself; choose another folder")
     return parts

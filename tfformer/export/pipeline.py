@@ -26,6 +26,7 @@ from tfformer.model.transformer import Transformer
 from tfformer.run_directory import Calibration, Run
 from tfformer.runtime.progress_lines import Steps
 from tfformer.storage.artifact_folders import write_manifest
+from tfformer.storage.folders import local_path
 from tfformer.storage.whole_files import publish, temporary_folder, write_text
 
 CALIBRATED = 500  # sentence pairs; the temperature is a single number
@@ -56,8 +57,8 @@ def export_model(
         The folder of the new version, `folder`/<next free number>.
 
     Raises:
-        ValueError: The format or an option is not known, the run is not finished, a library is not
-            installed, or a text differs.
+        ValueError: The format or an option is not known, `folder` is an address, the run is not
+            finished, a library is not installed, or a text differs.
         OSError: A file cannot be read or written. Nothing is left behind after either error.
 
     Example:
@@ -84,6 +85,7 @@ def write_version(
     step: Steps,
 ) -> Path:
     """Write the model that `load` returns for an opened run as the next version in a folder."""
+    folder = local_path(folder)
     opened = _opened(run, chosen)
     chosen.prepare(opened, step)
     with step(f"loading {run}"):
@@ -91,7 +93,7 @@ def write_version(
     aligns = chosen.aligns and isinstance(model, Translator) and model.model.can_align
     if aligns:
         model.calibration = _calibration(Run.open(run), model, step)
-    with temporary_folder(Path(folder)) as version:
+    with temporary_folder(folder) as version:
         artifact = version / chosen.subfolder
         artifact.mkdir(exist_ok=True)
         with step(f"writing {chosen.title}"):
@@ -110,7 +112,7 @@ def write_version(
         write_text(artifact / "README.md", model_card(manifest))
         write_manifest(artifact, manifest)
         chosen.finish(version)
-        return publish(version, Path(folder))
+        return publish(version, folder)
 
 
 def _loaded(run: Run) -> TextModel:

@@ -18,7 +18,8 @@ from tfformer.data.tokenizers import Tokenizer
 from tfformer.inference.shortlist import Shortlist
 from tfformer.run_directory import Calibration, Model, Run, Tokenizers, new_model, settings_of
 from tfformer.runtime.tracing import traced
-from tfformer.storage.whole_files import temporary_folder
+from tfformer.storage.artifact_folders import RUN_CONFIG, empty_folder
+from tfformer.storage.whole_files import new_folder
 
 SAMPLES = 4  # texts shown per evaluation
 DAMAGED = "the model's score for a sentence is not finite: its weights are damaged; train again"
@@ -146,24 +147,22 @@ class TextModel(ABC):
         """Write a run directory without a history, which every command can read; return its path.
 
         Raises:
-            FileExistsError: The folder is not empty.
-            ValueError: The model has layers or settings that a recipe cannot describe.
+            FileExistsError: The folder is not empty, or is a link.
+            ValueError: The model has layers or settings that a recipe cannot describe, or the
+                folder is an address.
         """
-        path = Path(folder)
-        if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-            raise FileExistsError(f"{path} is not an empty folder; choose another folder")
+        path = empty_folder(folder)
         recipe = self.recipe()
         model = new_model(recipe.model, self.tokenizers)  # without the fitted model's optimizer
         model.set_weights(self.model.get_weights())
-        with temporary_folder(path.absolute().parent) as temporary:
-            run = Run.create(temporary / "run", recipe, self.tokenizers)
+        with new_folder(path, last=RUN_CONFIG) as temporary:
+            run = Run.create(temporary, recipe, self.tokenizers)
             run.save_weights(model)
             if self.shortlist is not None:
                 run.save_shortlist(self.shortlist.table)
             run.finish({"saved": type(self).__name__})
             if self.calibration is not None:
                 run.keep_calibration(self.calibration)
-            (temporary / "run").rename(path)
         return path
 
     def export(self, folder: str | Path, format: str = "saved_model", **options: Any) -> Path:

@@ -7,7 +7,7 @@ import json
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tfformer.storage.folders import LOCK, Folder, folder_at
+from tfformer.storage.folders import LOCK, Folder, folder_at, local_path
 from tfformer.storage.whole_files import (
     OWN_BYTES,
     TEMPORARY,
@@ -84,6 +84,24 @@ def check_free(path: str | Path) -> None:
     strange = {name for name in names - BEFORE_CONFIG if not TEMPORARY.fullmatch(name)}
     if strange or (names and LOCK not in names):
         raise FileExistsError(f"{path} exists and is not an empty folder; choose another --run-dir")
+
+
+def empty_folder(path: str | Path) -> Path:
+    """Return the path of a new folder on this machine, which is missing or empty.
+
+    Raises:
+        FileExistsError: It is a link, or exists and is not an empty folder.
+        ValueError: `path` is an address in an object store.
+    """
+    folder = local_path(path)
+    if folder.is_symlink():
+        raise FileExistsError(f"{folder} is a link; pass the folder itself")
+    is_free = not folder.exists() or (
+        folder.is_dir() and all(TEMPORARY.fullmatch(entry.name) for entry in folder.iterdir())
+    )
+    if not is_free:
+        raise FileExistsError(f"{folder} exists and is not an empty folder; choose another folder")
+    return folder
 
 
 MANIFEST_DIGEST = "manifest_digest"  # SHA-256 of all other keys

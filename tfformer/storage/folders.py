@@ -243,6 +243,19 @@ def folder_at(address: str | Path) -> Folder:
     return Folder(Path(unquote(url.path)))
 
 
+def local_path(path: str | Path) -> Path:
+    """Return the path of a file or folder to write on this machine.
+
+    Raises:
+        ValueError: `path` is an address, such as "s3://bucket/run".
+    """
+    if isinstance(path, str) and ADDRESS.fullmatch(path):
+        raise ValueError(
+            f"{path} is not a folder on this machine; write to a local folder and copy it"
+        )
+    return Path(path)
+
+
 _remote_folder = functools.cache(RemoteFolder)
 
 

@@ -169,6 +169,34 @@ def temporary_folder(output: Path) -> Iterator[Path]:
                 folder.rmdir()
 
 
+def workplace_of(folder: Path) -> Path:
+    """Return where to prepare the files of a new folder: in it, if it exists, or beside it.
+
+    A folder that exists may be a mount point, so only its inside is on the same file system.
+    """
+    return folder if folder.is_dir() else folder.absolute().parent
+
+
+@contextmanager
+def new_folder(folder: Path, last: str) -> Iterator[Path]:
+    """Yield a temporary folder, whose files are moved to `folder` if the block ends well.
+
+    A missing folder appears with all files at once. A folder that exists, which may be a mount
+    point or the working directory, receives the files one by one, and the file `last` at the end.
+    """
+    exists = folder.is_dir()
+    with temporary_folder(workplace_of(folder)) as temporary:
+        yield temporary
+        _sync_all(temporary)
+        if exists:
+            for path in sorted(temporary.iterdir(), key=lambda path: path.name == last):
+                path.rename(folder / path.name)
+            _sync(folder)
+        else:
+            temporary.rename(folder)
+            _sync(folder.absolute().parent)
+
+
 def publish(folder: Path, output: Path) -> Path:
     """Rename the finished folder, atomically, to the next free number in `output`; return its path.
 

@@ -20,6 +20,7 @@ from tfformer.data.text_cache import cached_text, text_fingerprint
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.data.word_links import learn_links
 from tfformer.run_directory import MODEL_KINDS, Tokenizers
+from tfformer.storage.folders import local_path
 from tfformer.storage.whole_files import check_regular
 from tfformer.training.resume_or_initialise import Start
 
@@ -41,6 +42,8 @@ class TrainingData:
 
         `report` receives a line per text with the number of rows dropped.
         """
+        if config.data.cache:
+            local_path(config.data.cache)
         valid_rows = list(_read(config, "valid"))
         tokenizers = start.tokenizers
         if tokenizers is None:
