@@ -195,8 +195,10 @@ def test_a_job_goes_on_in_its_folder_and_in_no_other(tmp_path):
     assert held(out, {"model": "1"}) == {"model": "1"}
     with pytest.raises(ValueError, match="with another model; restore it"):
         held(out, {"model": "2"})
+    (tmp_path / LOCK).write_text("another program's")
     with pytest.raises(FileExistsError, match=r"has no translation\.json of an earlier job"):
         held(tmp_path, {})
+    assert (tmp_path / LOCK).read_text() == "another program's"
     with pytest.raises(FileExistsError, match="is a file, not a folder"):
         held(out / "a", {})
     for damaged in ("", "[]"):

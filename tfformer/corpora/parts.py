@@ -121,21 +121,30 @@ def job_folder(folder: str | Path, settings: Mapping[str, Any]) -> Iterator[None
     if job.exists() and not job.is_dir():
         raise FileExistsError(f"{job} is a file, not a folder; choose another folder")
     job.mkdir(parents=True, exist_ok=True)
+    _is_empty(job)  # refuses other files before the lock replaces one of them
     with locked(job / LOCK, f"another command is translating into {job}; wait until it ends"):
         _begin_job(job, dict(settings))
         yield
 
 
-def _begin_job(folder: Path, settings: dict[str, Any]) -> None:
-    job = folder / JOB
-    known = {JOB, LOCK}
-    names = [path.name for path in folder.iterdir() if path.name not in known]
+def _is_empty(folder: Path) -> bool:
+    """Return whether no command has translated into the folder.
+
+    Raises:
+        FileExistsError: It contains other files than a job's.
+    """
+    names = [path.name for path in folder.iterdir() if path.name not in (JOB, LOCK)]
     is_empty = all(TEMPORARY.fullmatch(name) for name in names)
-    if not is_empty and not job.is_file():
+    if not is_empty and not (folder / JOB).is_file():
         raise FileExistsError(
             f"{folder} is not empty and has no {JOB} of an earlier job; choose another folder"
         )
-    if is_empty:
+    return is_empty
+
+
+def _begin_job(folder: Path, settings: dict[str, Any]) -> None:
+    job = folder / JOB
+    if _is_empty(folder):
         write_text(job, json.dumps(settings, indent=2) + "\n")
         return
     try:
