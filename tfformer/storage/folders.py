@@ -152,7 +152,7 @@ class RemoteFolder(Folder):
         """Delete files that the copy no longer has from the store, and upload changed files.
 
         Raises:
-            BlockingIOError: Another process has taken the folder.
+            BlockingIOError: Another process has taken the folder, or was killed while it held it.
             OSError: The store does not answer or refuses the request. Every file in it is still
                 complete.
         """
@@ -182,7 +182,7 @@ class RemoteFolder(Folder):
             self._pull(but=())
             yield
         finally:
-            with suppress(OSError):  # a leftover lock does no harm
+            with suppress(OSError):  # a leftover lock refuses other writers until --resume
                 self._check_held()
                 self._ask(self._store.rm_file, self._key(LOCK))
             self._token = None
@@ -193,7 +193,12 @@ class RemoteFolder(Folder):
         except FileNotFoundError:
             holder = None
         if holder != self._token:
-            raise BlockingIOError(self._refusal)
+            raise BlockingIOError(
+                self._refusal
+                if self._token
+                else f"{self.address} is being written by a training run, or was left by a killed "
+                "one; continue it with --resume"
+            )
 
     def _key(self, name: str) -> str:
         return str(self._root / name)
