@@ -1,6 +1,7 @@
 """Compare the components of a run with Keras' count and the paper's formula."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 import yaml
@@ -78,11 +79,22 @@ def test_the_text_holds_the_recipe_the_score_and_every_file(tiny_run):
 
 def test_a_run_that_has_not_got_far_is_described_too(tiny_run, tmp_path, capsys):
     run = tmp_path / "run"
-    shutil.copytree(
-        tiny_run, run, ignore=shutil.ignore_patterns("resume.npz", "result.json", "best.weights.h5")
-    )
+    absent = shutil.ignore_patterns("resume.npz", "result.json", "best.weights.h5")
+    shutil.copytree(tiny_run, run, ignore=absent)
+    (run / "metrics.jsonl").write_text("")
     assert main(["inspect", str(run)]) == 0
     assert "run: not finished, before the end of its first epoch" in capsys.readouterr().out
+
+
+def test_a_trained_run_keeps_its_history_without_the_state_to_resume(tiny_run, tmp_path):
+    run = Path(shutil.copytree(tiny_run, tmp_path / "run"))
+    whole = describe(Run.open(run)).splitlines()
+    assert whole[0].startswith(f"{run}: finished; 5 epochs, ")
+    (run / "resume.npz").unlink()
+    assert describe(Run.open(run)).splitlines()[0] == whole[0]
+    (run / "metrics.jsonl").write_text("{")
+    with pytest.raises(ValueError, match=r"metrics\.jsonl is damaged .*restore it or train again"):
+        describe(Run.open(run))
 
 
 def test_a_run_without_a_training_says_so(translator, tmp_path, capsys):

@@ -76,7 +76,7 @@ def _component(name: str, weights: list[keras.Variable], copies: int = 1) -> Com
 
 
 def _progress(run: Run) -> str:
-    history = run.history()
+    history = run.metrics_so_far()
     is_finished = run.result.is_file()
     if not history and is_finished:
         return f"{run.folder}: imported or saved, without a history of its training"
@@ -136,6 +136,7 @@ def _layers(model: Model) -> str:
 
 
 def _files(run: Run) -> str:
+    run.folder.pull()  # `Run.open` does not pull the state to resume from
     files = sorted(path for path in run.path.iterdir() if path.is_file())
     lines = [f"  {path.name:<22}{_size(path.stat().st_size):>12}" for path in files]
     return "\n".join(["Files", *lines])

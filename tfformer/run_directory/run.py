@@ -460,6 +460,19 @@ class Run:
         with self._open_resume_state() as state:
             return [json.loads(line) for line in state["history"]]
 
+    def metrics_so_far(self) -> list[dict[str, Any]]:
+        """Return the epochs in metrics.jsonl: those of `history`, also without a state to resume.
+
+        ValueError: The file is damaged.
+        """
+        if not self.metrics.is_file():
+            return []
+        try:
+            lines = read_text(self.metrics, OWN_BYTES).splitlines()
+            return [json.loads(line) for line in lines]
+        except ValueError as error:
+            raise _damaged(self.metrics, first_line(error)) from None
+
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write result.json: training has finished."""
         self._write_text(self.result, json.dumps(result, indent=2) + "\n")
