@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 from support.browser import Browser
-from support.made_up_attention import EXAMPLE, made_up_attention
+from support.made_up_attention import EXAMPLE, made_up, made_up_attention
 from tinyhtml5.parser import HTMLParser
 
 from tfformer.explain.attention_maps import AttentionMaps
@@ -109,6 +109,24 @@ def test_layer_head_kind_and_pieces_are_switched(browser, tmp_path):
         "[...document.querySelectorAll('#heads [aria-pressed=true]')].map((b) => b.title)"
     )
     assert pressed == ["layer 2, head 2"]
+
+
+def test_a_head_that_the_other_kind_lacks_becomes_its_last(browser, tmp_path):
+    """The decoder has fewer heads than the encoder, and two layers."""
+    decoder = made_up_attention("▁The ▁cat", "▁Die ▁Katze", heads=2)
+    encoder = made_up("▁The ▁cat", "▁The ▁cat", layers=2, heads=4)
+    draw(decoder._replace(encoder=encoder), tmp_path / "page.html", "encoder", "The")
+    browser.open((tmp_path / "page.html").as_uri())
+    browser.click("#heads button[data-layer='1'][data-head='4']")
+    assert_shown(browser, encoder.words(), 1, 4, 0)
+    browser.click("#kinds input[value=cross]")
+    assert_shown(browser, decoder.cross.words(), 1, 2, 0)
+    title = browser.evaluate("document.querySelector('#to-title').textContent")
+    assert title.endswith("layer 1 of 2, head 2)")
+    browser.click("#heads button:last-child")  # the mean
+    browser.click("#kinds input[value=encoder]")
+    title = browser.evaluate("document.querySelector('#to-title').textContent")
+    assert title.endswith("layer 2 of 2, mean of the heads)")
 
 
 def test_the_page_has_its_languages_and_sentences_and_opens_at_the_famous_word(browser, tmp_path):
