@@ -69,6 +69,15 @@ def test_greedy_search_finds_the_tokens_of_keras_hub_for_500_sentences(new, seed
     check_greedy(lm, translator, texts()[:500])
 
 
+def test_attention_and_alignments_are_refused(pair):
+    _, translator = pair
+    message = "a model from keras-hub does not return its attention; use another"
+    with pytest.raises(ValueError, match=message):
+        tfformer.attention(translator, texts()[0])
+    with pytest.raises(ValueError, match=message):
+        tfformer.alignments(translator, texts()[:1], texts()[:1])
+
+
 def test_a_translation_is_the_same_alone_and_in_any_batch(pair):
     _, translator = pair
     sentences = texts()[:6]

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfformer.data.encoding import Sentences, warn_of_truncation
-from tfformer.inference.alignment import END, START, between_words, word_texts
+from tfformer.inference.alignment import END, START, between_words, check_attention, word_texts
 from tfformer.inference.translator import Translator
 from tfformer.model.masks import look_ahead_mask, padding_mask
 from tfformer.model.transformer import Transformer
@@ -70,7 +70,7 @@ def attention(translator: Translator, sentence: str, target: str | None = None) 
         is truncated, with a warning.
 
     Raises:
-        ValueError: `sentence` or the given `target` is blank.
+        ValueError: `sentence` or the given `target` is blank, or the model is made from keras-hub.
 
     Example:
         This model is untrained; `Translator.load("my_run")` returns a trained one.
@@ -85,6 +85,7 @@ def attention(translator: Translator, sentence: str, target: str | None = None) 
         >>> maps.weights.shape  # layers, heads, rows, columns
         (3, 2, 2, 3)
     """
+    check_attention(translator)
     sources = translator.encode([sentence])
     targets: Sentences
     if target is None:

@@ -107,7 +107,7 @@ def alignments(translator: Translator, sources: Sentences, targets: Sentences) -
         model's limit have no links.
 
     Raises:
-        ValueError: The numbers of sources and targets differ.
+        ValueError: The numbers of sources and targets differ, or the model is made from keras-hub.
 
     Example:
         This model is untrained; `Translator.load("my_run")` returns a trained one.
@@ -120,6 +120,12 @@ def alignments(translator: Translator, sources: Sentences, targets: Sentences) -
         [((0, 0),)]
     """
     return [pair.links() for pair in translator.aligned(sources, targets)]
+
+
+def check_attention(translator: Translator) -> None:
+    """Raise ValueError for a translator whose model does not return its attention."""
+    if not translator.model.can_align:
+        raise ValueError("a model from keras-hub does not return its attention; use another")
 
 
 def pharaoh(alignment: Alignment) -> str:

@@ -27,7 +27,7 @@ from tfformer.data.encoding import (
 from tfformer.data.sources import Row, SentencePair
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.inference import Translation, evaluation
-from tfformer.inference.alignment import Aligned, align_pairs
+from tfformer.inference.alignment import Aligned, align_pairs, check_attention
 from tfformer.inference.graphs import (
     FIRST_CAPACITY,
     aligned_ids,
@@ -515,8 +515,7 @@ class Translator(TextModel):
             ValueError: The numbers of sources and targets differ, a sentence is not Unicode text,
                 the weights are damaged, or the model is made from keras-hub.
         """
-        if not self.model.can_align:
-            raise ValueError("a model from keras-hub does not return its attention; use another")
+        check_attention(self)
         check_pairs(sources, targets)
         read, written = self.encode(sources), self.encode_targets(targets)
         warn_of_truncation([sources, targets], [read, written], stacklevel=2)
