@@ -102,6 +102,7 @@ MISTAKES = [
     ("attention run Hello. --output old.svg", OUTPUT),
     ("attention run Hello. --output new.gif", "new.gif must end in one of .png, .svg, .html"),
     ("attention run Hello. --output new.html --kind influence", "must end in .png or .svg"),
+    ("attention run Hello. --output new.svg --kind influence", "--kind influence needs --word: a"),
     ("attention run Hello. --output new.svg --kind all", "'--kind': 'all' is not one of"),
     ("inspect nowhere", RUN),
     ("export nowhere --format web --output new", RUN),

@@ -111,6 +111,8 @@ def test_a_tag_before_the_source_is_not_one_of_its_words():
             SIE._replace(source="the\u200bcat saw it"),
             "into 4 words, and spaces into 3; an influence needs a SentencePiece voc",
         ),
+        (SIE._replace(alternatives=("er", "es sah")), "the alternative 'es sah' is not one word"),
+        (SIE._replace(alternatives=("er", "")), "the alternative '' is not one word"),
     ],
 )
 def test_a_sentence_whose_words_are_not_those_of_its_pieces_is_refused(

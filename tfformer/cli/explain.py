@@ -47,6 +47,11 @@ def attention(run: str, sentence: str, kind: str, word: str | None, output: str)
     """
     if kind == "influence" and Path(output).suffix == ".html":
         raise ValueError(f"--output {output} must end in .png or .svg for --kind influence")
+    if kind == "influence" and not word:
+        raise ValueError(
+            "--kind influence needs --word: a word of the translation and its alternatives, as in "
+            "es/er/sie"
+        )
     if Path(output).suffix not in (".png", ".svg", ".html"):
         raise ValueError(f"--output {output} must end in one of .png, .svg, .html")
     check_new_file(output)

@@ -74,8 +74,9 @@ class Influences(NamedTuple):
 def influences(translator: Translator, decision: Decision) -> Influences:
     """Hide each source word and each earlier target word in turn; return their influences.
 
-    A negative influence means that the word made the decision less likely. ValueError: a sentence
-    is too long for the model, or the vocabulary divides it into other words than spaces do.
+    A negative influence means that the word made the decision less likely. ValueError: an
+    alternative is not one word, a sentence is too long for the model, or the vocabulary divides it
+    into other words than spaces do.
     """
     source_words = tuple(decision.source.split())
     target_words = tuple(decision.target.split())
@@ -95,8 +96,14 @@ def log_odds(
 ) -> np.ndarray:
     """Return log P(decided word) - log P(any alternative) without the hidden words, (N,) in nats.
 
-    All decisions must have the same number of alternatives.
+    All decisions must have the same number of alternatives; ValueError: one is not a single word.
     """
+    for alternative in (word for decision in decisions for word in decision.alternatives):
+        if len(alternative.split()) != 1:
+            raise ValueError(
+                f"the alternative {alternative!r} is not one word, as the decided word is; choose "
+                "one word"
+            )
     chosen = _log_probs(translator, decisions, hidden)
     alternatives = []
     for number in range(len(decisions[0].alternatives)):
