@@ -178,6 +178,8 @@ MISTAKES = [  # section, its values, the message
     ("data", {"augment": {"placeholders": 0.5}}, "data.augment.placeholders=0.5 needs symbols"),
     ("data", {"languages": ["en", "de", "fr"]}, "must name source and target, for example [en,"),
     ("data", {"train": 5}, "data.train has the corpus 5; use a file, a list of its files, or"),
+    ("data", {"train": [[]]}, "data.train has the corpus []; use a file, a list of its files, or"),
+    ("data", {"valid": [{"text": []}]}, "data.valid has the corpus {'text': []}; use a file, a"),
     ("data", {"train": [["a.en", "a.de"], 5]}, "data.train has the corpus 5; use a file, a list"),
     ("data", {"train": [{"text": "a.tsv", "size": 5}]}, "data.train has the corpus {'size': 5, 't"),
     ("data", {"train": [{"text": "a.tsv", "weight": 0}]}, "has the weight 0; use a number above"),

@@ -341,6 +341,7 @@ def test_training_dataset_takes_a_tokenizer_for_each_side(letters):
     ("pairs", "message"),
     [
         ([("a", "b"), "c"], r"^pair 2 is 'c', but must be \(source, target\)$"),
+        ([5], r"^pair 1 is 5, but must be \(source, target\)$"),
         ([("a", "b", "c")], r"^pair 1 is \('a', 'b', 'c'\), but must be \(source, target\)$"),
         ("train.tsv", "^pairs='train.tsv' is a path; pass pairs of texts"),
     ],

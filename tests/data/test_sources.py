@@ -92,6 +92,16 @@ def test_the_phrasebook_is_reversed_by_its_languages():
     assert list(read_pairs(reversed_pairs)) == swapped
 
 
+@pytest.mark.parametrize("split", ["test", "test-formality"])
+@pytest.mark.parametrize("languages", [("en", "fr"), ("de", "de"), ("en",)])
+def test_the_phrasebook_has_no_other_languages(split, languages):
+    with refusal(
+        f"languages {re.escape(str(list(languages)))} do not choose the sides of the phrasebook; "
+        r"use \[en, de\] or \[de, en\]"
+    ):
+        read_pairs(f"phrasebook:{split}", languages=languages)
+
+
 def test_the_formality_of_the_phrasebook_is_a_tag():
     """Each sentence that addresses somebody occurs with both tags."""
     rows = list(read_pairs("phrasebook:valid-formality", tags=["<du>", "<Sie>"]))

@@ -31,6 +31,8 @@ def corpora_of(source: Any, setting: str = "data.train") -> list[Corpus]:
         >>> [corpus.text for corpus in corpora_of([["a.en", "a.de"], "tfds:b"])]
         [['a.en', 'a.de'], 'tfds:b']
     """
+    if source in ("", []):  # not set
+        return [Corpus(source)]
     if isinstance(source, list) and not _names_one_corpus(source):
         return [_corpus(item, setting) for item in source]
     return [_corpus(source, setting)]
@@ -40,7 +42,7 @@ def _names_one_corpus(items: list[Any]) -> bool:
     """Whether the items are the files of one corpus: of both sides, and of links."""
     if not all(isinstance(item, str | Path) for item in items):
         return False
-    return not items or not all(map(_has_both_languages, items))
+    return not all(map(_has_both_languages, items))
 
 
 def _has_both_languages(source: str | Path) -> bool:
@@ -54,7 +56,8 @@ def _corpus(item: Any, setting: str) -> Corpus:
     text: Any = values.get("text")
     weight = values.get("weight")
     files = text if isinstance(text, list) else [text]
-    if not values.keys() <= KEYS or not all(isinstance(file, str | Path) for file in files):
+    names_files = bool(files) and all(isinstance(file, str | Path) for file in files)
+    if not values.keys() <= KEYS or not names_files:
         raise ValueError(
             f"{setting} has the corpus {reprlib.repr(item)}; use a file, a list of its files, "
             "or {text: ..., weight: ..., tag: ..., languages: ...}"

@@ -8,7 +8,7 @@ import heapq
 import itertools
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from os import PathLike
 from reprlib import repr as shown
 from typing import TYPE_CHECKING, NamedTuple
@@ -514,6 +514,6 @@ def _checked(pairs: Iterable[SentencePair]) -> Iterator[SentencePair]:
             "tfformer.data.sources.read_pairs(...)"
         )
     for number, pair in enumerate(pairs, start=1):
-        if isinstance(pair, str) or len(pair) != 2:
+        if isinstance(pair, str) or not isinstance(pair, Sized) or len(pair) != 2:
             raise ValueError(f"pair {number} is {shown(pair)}, but must be (source, target)")
         yield pair

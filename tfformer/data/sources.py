@@ -419,8 +419,14 @@ def _tfds_languages(info: Any, languages: tuple[str, ...] | None, sides: int) ->
 def _phrasebook_rows(split: str, languages: tuple[str, ...] | None = None) -> Iterator[Row]:
     from tfformer.data import phrasebook
 
+    chosen = list(languages or ["en", "de"])
+    if chosen not in (["en", "de"], ["de", "en"]):
+        raise ValueError(
+            f"languages {chosen} do not choose the sides of the phrasebook; use [en, de] or "
+            "[de, en]"
+        )
     if split.endswith("-formality"):
-        if languages == ("de", "en"):
+        if chosen == ["de", "en"]:
             raise ValueError(
                 f"phrasebook:{split} translates from English to German only; set languages to "
                 "[en, de], or use another corpus"
@@ -430,7 +436,7 @@ def _phrasebook_rows(split: str, languages: tuple[str, ...] | None = None) -> It
         (pair.source, pair.target, "", " ".join(f"{i}-{j}" for i, j in pair.alignment))
         for pair in phrasebook.pairs(split)
     )
-    if languages == ("de", "en"):
+    if chosen == ["de", "en"]:
         return ((de, en, tag, LINK.sub(r"\2-\1", links)) for en, de, tag, links in rows)
     return rows
 
