@@ -1,29 +1,27 @@
-"""Train Marian on half a million pairs, and translate with it. Needs pymarian.
+"""Train Marian on half a million pairs until it is stopped. Needs pymarian.
 
-    marian_venv/bin/python scripts/open_en_de/marian.py train TEXT MODELS
-    marian_venv/bin/python scripts/open_en_de/marian.py translate TEXT MODEL BEAM < INPUT > OUTPUT
+    marian_venv/bin/python scripts/open_en_de/marian.py TEXT MODELS
 
-TEXT contains train.en, train.de and vocabulary.spm, tfformer's vocabulary. Training writes a model
-to the folder MODELS every 400 updates, until it is stopped. The shape is that of recipe.yaml.
+TEXT contains train.en, train.de and vocab.spm, tfformer's vocabulary. A model is written to the
+folder MODELS every 400 updates, and at the end. The shape is that of recipe.yaml.
 """
 
 import sys
-from pathlib import Path
 
-from pymarian import Trainer, Translator
+from pymarian import Trainer
 
 LEARNING_RATE = 0.002  # the peak
 BATCH_WORDS = 1024  # target tokens
 WARMUP_UPDATES = 300  # 75 minutes allow about 3,000 updates
 
 
-def train(text: Path, models: Path) -> None:
+def main(text: str, models: str) -> None:
     """Train until the process is stopped."""
     Trainer(
         model=f"{models}/model.npz",
         type="transformer",
         train_sets=[f"{text}/train.en", f"{text}/train.de"],
-        vocabs=[f"{text}/vocabulary.spm"] * 2,
+        vocabs=[f"{text}/vocab.spm"] * 2,
         dim_emb=256,
         enc_depth=6,
         dec_depth=2,
@@ -58,28 +56,7 @@ def train(text: Path, models: Path) -> None:
     ).train()
 
 
-def translate(text: Path, model: Path, beam_size: int) -> None:
-    """Translate standard input, a sentence per line, to standard output."""
-    translator = Translator(
-        models=[f"{model}"],
-        vocabs=[f"{text}/vocabulary.spm"] * 2,
-        beam_size=beam_size,
-        normalize=1,
-        mini_batch=64,
-        maxi_batch=100,
-        maxi_batch_sort="src",
-        cpu_threads=1,
-        quiet=True,
-    )
-    for translation in translator.translate(sys.stdin.read().rstrip("\n").split("\n")):
-        print(translation)
-
-
 if __name__ == "__main__":
-    match sys.argv[1:]:
-        case "train", text, models:
-            train(Path(text), Path(models))
-        case "translate", text, model, beam_size:
-            translate(Path(text), Path(model), int(beam_size))
-        case _:
-            sys.exit(__doc__)
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    main(*sys.argv[1:])

@@ -3,7 +3,8 @@
 #   scripts/open_en_de/run.sh DATA FOLDER MARIAN [--set KEY=VALUE ...]
 # DATA contains train, valid and test (.tsv.gz) and test.domains.txt. MARIAN is a Python that imports pymarian. Both
 # trainers use tfformer's vocabulary. Marian starts with the first update of tfformer, and is stopped when tfformer ends.
-# FOLDER must be new. The run tfformer, Marian's models, and the translations of the test set with four beams are written to FOLDER.
+# FOLDER must be new. The run tfformer, Marian's models, and the translations of the test set with four beams are written to FOLDER;
+# tfformer translates with Marian's models too.
 set -euo pipefail
 data="$(realpath "${1:?give the folder of the data}")"
 folder="$(realpath -m "${2:?give a folder for the runs}")"
@@ -25,25 +26,20 @@ until [ -f "$folder/tfformer/tokenizer.model" ]; do # it is written just before 
   kill -0 $tfformer 2> /dev/null || { echo "tfformer ended before its first update" >&2; exit 1; }
   sleep 1
 done
-cp "$folder/tfformer/tokenizer.model" "$text/vocabulary.spm"
+cp "$folder/tfformer/tokenizer.model" "$text/vocab.spm"
 touch "$models/started"
-taskset -c 1 "$marian" scripts/open_en_de/marian.py train "$text" "$models" > "$models/log" 2>&1 &
+taskset -c 1 "$marian" scripts/open_en_de/marian.py "$text" "$models" > "$models/log" 2>&1 &
 trainer=$!
 wait $tfformer
 kill $trainer || { echo "Marian ended early; see $models/log" >&2; exit 1; }
 wait $trainer || true
 
-by_marian() { # MODEL BEAM < INPUT > OUTPUT
-  "$marian" scripts/open_en_de/marian.py translate "$text" "$1" "$2"
+python scripts/open_en_de/marian_curve.py "$text" "$models" > "$folder/marian.json"
+translate_test() { # RUN NAME
+  tfformer translate "$1" --beam-size 4 --length-penalty 1 --input "$text/test.en" --output "$folder/test/$2.de"
 }
-
-shopt -s nullglob
-for model in "$models"/model.npz "$models"/model.iter*.npz; do
-  by_marian "$model" 1 < "$text/valid.en" > "${model%.npz}.de"
-done
-by_marian "$models/model.npz" 4 < "$text/test.en" > "$folder/test/marian.de"
-tfformer translate "$folder/tfformer" --beam-size 4 --input "$text/test.en" --output "$folder/test/tfformer.de"
-python scripts/open_en_de/marian_curve.py "$data" "$models" > "$folder/marian.json"
+translate_test "$folder/tfformer" tfformer
+translate_test "$models/runs/model" marian
 python scripts/bleu_curve.py "$folder/curve.png" "$folder/tfformer" "$folder/marian.json"
 tfformer compare "$folder/test/tfformer.de" "$folder/test/marian.de" --source "$text/test.en" --reference "$text/test.de"
 python scripts/open_en_de/score_domains.py "$data" "$folder/test/tfformer.de" "$folder/test/marian.de"
