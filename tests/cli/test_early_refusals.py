@@ -57,10 +57,11 @@ MISTAKES = [
     ("translate run --output text", OUTPUT),
     ("translate run --output run", "run exists already and is a folder"),
     ("translate run --output nowhere/out", "the folder nowhere does not exist; create it first"),
-    ("translate run --input text --output s3://bucket/out", "s3://bucket/out is not a folder on"),
+    ("translate run --input text --output s3://bucket/out", "s3://bucket/out is an address, not a"),
     (
         "translate run --input te* --output s3://bucket/out --workers 1",
-        "s3://bucket/out is not a folder on this machine; write to a local folder and copy it",
+        "s3://bucket/out is an address, not a path on this machine; write to a local path and copy "
+        "the result",
     ),
     ("translate run --beam-size 0", "0 is not in the range x>=1; see tfformer translate --help"),
     ("translate run --n-best 0", "'--n-best': 0 is not in the range x>=1"),

@@ -121,7 +121,9 @@ def test_an_allowed_name_may_have_a_port(given):
         guard.check("GET", Headers({"host": "other.example:8443"}))
 
 
-@pytest.mark.parametrize("given", ["", ":8443", "https://", "[", "2001:db8::1"])
+@pytest.mark.parametrize(
+    "given", ["", ":8443", "https://", "[", "2001:db8::1", "*", "a b", "a,b", "http//a"]
+)
 def test_an_allowed_host_must_be_one(given):
     message = f"--allow-host {given!r} is not a host; write a name such as example.com"
     with pytest.raises(ValueError, match=re.escape(message)):

@@ -18,11 +18,12 @@ from tfformer.serving import queued_translator
 from tfformer.serving.apis import glossaries
 from tfformer.serving.application import application
 from tfformer.serving.errors import RequestError
-from tfformer.serving.languages import Directions, directions_of
+from tfformer.serving.languages import Directions, _detector, _label, directions_of
 from tfformer.serving.queued_translator import TranslatedPiece, TranslationCache
 from tfformer.serving.security import read_keys
 from tfformer.serving.served_models import ServedModels
 from tfformer.text import Glossary, Segment, Term
+from tfformer.text.languages import language_tag
 
 LONG = "One two three four, five six seven eight nine ten."
 TEXT = f"First one. Second one?\n\n  {LONG}\nFirst one."
@@ -618,6 +619,28 @@ def test_languages_are_the_recipes_or_else_the_names():
     model = backwards("en-fr", [], languages=None)
     assert directions_of(model) == [("en", "fr", model, "")]
     assert directions_of(backwards("mine", [])) == []
+    model = backwards("mine", [], languages=["eng_Latn", "zho_Hans"])
+    assert directions_of(model) == [("en", "zh-hans", model, "")]
+    codes = [("en", "zh-Hans"), ("eng_Latn", "zho_Hans"), ("en-GB", "ZH_HANS")]
+    for source, target in codes:
+        assert Directions([model]).find(source, target) == ("en", "zh-hans", model, "")
+
+
+def test_the_detector_knows_each_of_its_languages_by_its_tag():
+    labels, _ = _detector().predict("a", k=-1, threshold=-1.0)
+    codes = {label.removeprefix("__label__") for label in labels}
+    assert len(codes) > 170
+    assert {code for code in codes if _label(language_tag(code)) not in labels} == set()
+
+
+def test_an_endless_code_of_a_request_is_not_kept():
+    tracemalloc.start()
+    for letter in "abcdefgh":
+        with pytest.raises(RequestError, match="is not supported"):
+            Directions([]).find("en", letter * 10**6)
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 10**6
 
 
 def several_ways(asked, align=None, tags=("<de>", "<en>"), **manifest):

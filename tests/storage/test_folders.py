@@ -95,8 +95,8 @@ def test_the_last_to_come_holds_the_folder(bucket, object_store):
 def test_a_lock_that_a_killed_process_has_left_is_said(bucket, object_store):
     folder = RemoteFolder(object_store.bucket(f"{bucket}-killed", {".lock": b"token"}))
     (folder.path / "a").write_text("a")
-    message = rf"^s3://{bucket}-killed is being written by a training run, or was left by a killed "
-    with pytest.raises(BlockingIOError, match=message + "one; continue it with --resume$"):
+    message = f"s3://{bucket}-killed is locked: a training run is writing to it, or was killed; "
+    with pytest.raises(BlockingIOError, match=message + "continue it with --resume$"):
         folder.push()
     with folder.held("taken"):
         folder.push()

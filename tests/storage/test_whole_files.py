@@ -1,7 +1,9 @@
 """Files are written completely or not at all."""
 
+import gzip
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -10,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tfformer.storage import whole_files
 from tfformer.storage.whole_files import (
+    LOCK,
     check_regular,
     error_keeping,
     locked,
@@ -18,6 +22,7 @@ from tfformer.storage.whole_files import (
     publish,
     temporary_folder,
     whole_file,
+    whole_text,
     write_text,
 )
 
@@ -61,6 +66,52 @@ def test_an_existing_folder_receives_new_files_in_order(tmp_path, monkeypatch):
     assert moved[-1][1] == tmp_path / "b"
     assert len(moved) == 4
     assert sorted(os.listdir(tmp_path)) == [*"abcd"]
+
+
+def fill(folder, *names):
+    """Write files of these names with `new_folder`, the last one named last."""
+    with new_folder(folder, last=names[-1]) as temporary:
+        for name in names:
+            (temporary / name).write_text(name)
+
+
+def test_a_folder_that_another_process_fills_is_refused(tmp_path, monkeypatch):
+    message = re.escape(f"another process is writing to {tmp_path}; choose another folder")
+    with locked(tmp_path / LOCK, ""), pytest.raises(BlockingIOError, match=message):
+        fill(tmp_path, "a", "b")
+    assert os.listdir(tmp_path) == []
+    monkeypatch.setattr(whole_files, "_sync_all", lambda _: (tmp_path / "b").write_text("theirs"))
+    message = re.escape(f"{tmp_path} is no longer an empty folder; choose another folder")
+    with pytest.raises(FileExistsError, match=message):
+        fill(tmp_path, "a", "b")
+    assert os.listdir(tmp_path) == ["b"]
+    assert (tmp_path / "b").read_text() == "theirs"
+
+
+def test_after_an_error_a_folder_is_empty_again(tmp_path, monkeypatch):
+    rename = Path.rename
+
+    def failing(path, target):
+        if target == tmp_path / "b":
+            raise OSError(28, "No space left on device")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", failing)
+    with pytest.raises(OSError, match="No space left"):
+        fill(tmp_path, "a", "b")
+    assert os.listdir(tmp_path) == []
+    (tmp_path / LOCK).touch()  # of a killed process, which does not matter
+    monkeypatch.undo()
+    fill(tmp_path, "a", "b")
+    assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+
+
+def test_a_compressed_text_does_not_depend_on_its_name_or_the_time(tmp_path):
+    for name in ("a.gz", "b.gz", "c"):
+        with whole_text(tmp_path / name) as file:
+            file.write("ü\n")
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+    assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == (tmp_path / "c").read_bytes()
 
 
 def test_a_missing_folder_appears_at_once(tmp_path):

@@ -173,6 +173,21 @@ def test_the_marks_of_a_quotation_around_html_are_no_words(text, sentences, answ
     assert words == " ".join([answer.replace("&", "&amp;")] * len(sentences))
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "> <!-- a\n>\n> b -->\n> text\n",
+        "> <pre>\n>\n> b</pre>\n> text\n",
+        "> <script>\n> \n> b</script>\n> text\n",
+        "> > <style>\n> >\n> > b\n> >  \n> > </style>\n",
+    ],
+)
+def test_empty_lines_of_html_within_a_quotation_stay(text, end):
+    text = text.replace("\n", end)
+    assert translate_text(text, same, "markdown") == text
+
+
 def test_a_cell_of_a_table_may_hold_a_line():
     r"""In a cell `|` is written `\|`, as in GitHub's specification; also in code."""
     text = "| a | b |\n|---|---|\n| One \\| two | three\\| |\n| `a \\| b` *c \\| d* | x\\\\|y |\n"

@@ -855,7 +855,10 @@ def test_an_occupied_folder_is_never_touched(corpus, tmp_path, prepare, message)
         ({"train": ["train.en", "valid.de"]}, r"has 120 lines and .* 20"),
         ({"valid": ""}, r"the recipe has no data.valid; set it to a file per"),
         ({"train": ["/dev/zero", "train.de"]}, r"/dev/zero is a device or a pipe; use a regular"),
-        ({"cache": "s3://bucket/cache"}, r"s3://bucket/cache is not a folder on this machine"),
+        (
+            {"cache": "s3://bucket/cache"},
+            r"data.cache=s3://bucket/cache is an address; set it",
+        ),
     ],
 )
 def test_bad_text_is_refused_before_anything_is_written(corpus, tmp_path, data, message):

@@ -38,7 +38,10 @@ NEVER = -1e4  # a logit with probability exactly 0 in float32 that bfloat16 can 
 
 
 def write_run(checkpoint: Checkpoint, run_path: Path) -> Path:
-    """Write a checkpoint as a run directory, completely or not at all.
+    """Write a checkpoint as a run directory.
+
+    A missing folder appears completely or not at all; in a folder that exists, config.json is
+    written last.
 
     The tensors are removed from the checkpoint one by one, so that only one is in memory at a time.
     It raises ValueError if a value is not finite.

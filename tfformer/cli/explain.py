@@ -66,7 +66,7 @@ def attention(run: str, sentence: str, kind: str, word: str | None, output: str)
     translator = Translator.of(opened)
     if kind == "influence":
         (translation,) = translator.translate([sentence])
-        decision = Decision.of(sentence, translation, word or "")
+        decision = Decision.of(sentence, translation, str(word))
         draw_influences(influences(translator, decision), output)
     else:
         maps = attention_of(translator, sentence)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import itertools
 import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TextIO, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TextIO
 
 from tfformer.runtime.devices import unused_gpu
 from tfformer.storage.folders import local_path
-from tfformer.storage.whole_files import whole_file
+from tfformer.storage.whole_files import whole_text
 
 if TYPE_CHECKING:
     from tfformer.corpora.parts import Counts
@@ -77,7 +76,7 @@ def input_document(path: str | None, format: str) -> Iterator[tuple[Iterator[str
             f"{name} declares {encoding.label}, but byte {error.start + 1} is not valid in this "
             "encoding; correct the declaration"
         ) from None
-    yield iter([text]), encoding.to_write(text)
+    yield iter([text]), encoding.codec_for(text)
 
 
 def typed_lines(wanted: str) -> Iterator[str]:
@@ -121,9 +120,8 @@ def output_file(path: str | None) -> Iterator[TextIO]:
     if path is None:
         yield sys.stdout
         return
-    open_text = gzip.open if path.endswith(".gz") else open
-    with whole_file(Path(path)) as temporary, open_text(temporary, "wt", encoding="utf-8") as file:
-        yield cast(TextIO, file)
+    with whole_text(Path(path)) as file:
+        yield file
 
 
 def counted(number: int, noun: str) -> str:

@@ -100,7 +100,7 @@ def train(
     """Train on parallel or monolingual text, as a recipe specifies.
 
     RECIPE is a YAML file or the name of a built-in recipe. It is optional with --init-from and
-    with --resume, where its sections and --set change the run's own recipe.
+    with --resume, where each of its sections replaces that of the run, and --set changes keys.
     """
     from tfformer.config import find_recipe, read_recipe
 
@@ -119,8 +119,7 @@ def train(
         base = Run.open(init_from).config if init_from else None
         resumed = Run.open(run_dir).config if resume else None
     config = read_recipe(file, settings, base, resumed)
-    may_exist = resume or config.training.strategy == "multi_worker"  # worker 0 writes the run
-    if not may_exist:
+    if not resume and config.training.strategy != "multi_worker":  # whose worker 0 writes the run
         check_free(run_dir)
     if ray:  # the workers read the text on their machines
         load_tensorflow()

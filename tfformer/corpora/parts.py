@@ -7,12 +7,10 @@ is written completely or not at all, so a translation that exists is complete.
 from __future__ import annotations
 
 import codecs
-import gzip
-import io
 import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO
 
@@ -23,13 +21,14 @@ from tfformer.data.sources import Bytes, lines_of_bytes, matching_files, unpacke
 from tfformer.engines import Engine
 from tfformer.storage.folders import local_path
 from tfformer.storage.whole_files import (
+    LOCK,
     OWN_BYTES,
     TEMPORARY,
     check_regular,
     locked,
     parse_json,
     read_text,
-    whole_file,
+    whole_text,
     write_text,
 )
 
@@ -37,7 +36,6 @@ CHUNK = 8192  # lines in memory; lines of similar length form a batch
 PORTION = 64  # sentences that are translated together
 TRIAL = 8  # sentences
 JOB = "translation.json"  # in the folder of the translations: the model and its settings
-LOCK = ".lock"  # in the same folder, while a command translates
 BAD_LINES = ".bad.tsv"  # suffix of the file that lists the untranslatable lines
 
 
@@ -121,30 +119,29 @@ def job_folder(folder: str | Path, settings: Mapping[str, Any]) -> Iterator[None
     if job.exists() and not job.is_dir():
         raise FileExistsError(f"{job} is a file, not a folder; choose another folder")
     job.mkdir(parents=True, exist_ok=True)
-    _is_empty(job)  # refuses other files before the lock replaces one of them
+    _check_own(job)  # before the lock, which would delete the file of that name
     with locked(job / LOCK, f"another command is translating into {job}; wait until it ends"):
         _begin_job(job, dict(settings))
         yield
 
 
-def _is_empty(folder: Path) -> bool:
-    """Return whether no command has translated into the folder.
-
-    Raises:
-        FileExistsError: It contains other files than a job's.
-    """
-    names = [path.name for path in folder.iterdir() if path.name not in (JOB, LOCK)]
-    is_empty = all(TEMPORARY.fullmatch(name) for name in names)
-    if not is_empty and not (folder / JOB).is_file():
+def _check_own(folder: Path) -> None:
+    """Raise FileExistsError if the folder contains other files than a job's."""
+    if _has_content(folder) and not (folder / JOB).is_file():
         raise FileExistsError(
             f"{folder} is not empty and has no {JOB} of an earlier job; choose another folder"
         )
-    return is_empty
+
+
+def _has_content(folder: Path) -> bool:
+    names = {path.name for path in folder.iterdir()} - {JOB, LOCK}
+    return not all(map(TEMPORARY.fullmatch, names))
 
 
 def _begin_job(folder: Path, settings: dict[str, Any]) -> None:
     job = folder / JOB
-    if _is_empty(folder):
+    _check_own(folder)
+    if not _has_content(folder):
         write_text(job, json.dumps(settings, indent=2) + "\n")
         return
     try:
@@ -198,7 +195,7 @@ def translate_part(engine: Engine, part: Part, advance: Advance) -> Counts:
     with (
         part.source.open("rb") as raw,
         unpacked(raw, part.source) as stream,
-        _opened_output(part.output) as output,
+        whole_text(part.output) as output,
     ):
         for read_lines in in_batches(_lines(stream, raw, part), CHUNK):
             chunk, lengths = _counted(engine, read_lines)
@@ -324,13 +321,3 @@ def _lines(stream: Bytes, raw: BinaryIO, part: Part) -> Iterator[Line]:
         elif part.makes_pairs:
             text = text.replace("\t", " ")
         yield Line(number, text, reason, raw.tell(), reference)
-
-
-@contextmanager
-def _opened_output(path: Path) -> Iterator[TextIO]:
-    with whole_file(path) as temporary, ExitStack() as stack:
-        stream: Bytes = stack.enter_context(temporary.open("wb"))
-        if path.suffix == ".gz":  # the same bytes whenever and wherever they are written
-            stream = stack.enter_context(gzip.GzipFile("", "wb", fileobj=stream, mtime=0))
-        text = io.TextIOWrapper(stream, encoding="utf-8", newline="\n")
-        yield stack.enter_context(text)

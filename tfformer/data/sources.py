@@ -422,8 +422,8 @@ def _phrasebook_rows(split: str, languages: tuple[str, ...] | None = None) -> It
     chosen = list(languages or ["en", "de"])
     if chosen not in (["en", "de"], ["de", "en"]):
         raise ValueError(
-            f"languages {chosen} do not choose the sides of the phrasebook; use [en, de] or "
-            "[de, en]"
+            f"languages {chosen} do not choose the sides of the phrasebook; set those of the "
+            f"corpus: {{text: phrasebook:{split}, languages: [en, de]}}, or [de, en]"
         )
     if split.endswith("-formality"):
         if chosen == ["de", "en"]:

@@ -27,8 +27,9 @@ from tfformer.data.imported_tokenizers import load_tokenizer
 from tfformer.data.tokenizers import Tokenizers
 from tfformer.run_directory.model_kinds import MODEL_KINDS, Model, ModelKind, new_model
 from tfformer.storage.artifact_folders import BEFORE_CONFIG, RUN_CONFIG, check_free, run_folder
-from tfformer.storage.folders import LOCK, Folder, folder_at
+from tfformer.storage.folders import Folder, folder_at
 from tfformer.storage.whole_files import (
+    LOCK,
     OWN_BYTES,
     digest_of_values,
     error_keeping,
@@ -296,7 +297,8 @@ class Run:
     def check_texts(self, continued: "Run") -> None:
         """Raise ValueError if a text of `continued` is not the one that this run began with."""
         for digest, name in (("text", "training"), ("valid", "validation")):
-            if self.digests.get(digest) != continued.digests[digest]:
+            began = self.digests.get(digest)
+            if began and began != continued.digests[digest]:
                 raise ValueError(
                     f"the {name} text differs from the text that {self.folder} began with; restore "
                     "it or start a new run"
@@ -461,7 +463,7 @@ class Run:
             return [json.loads(line) for line in state["history"]]
 
     def metrics_so_far(self) -> list[dict[str, Any]]:
-        """Return the epochs in metrics.jsonl: those of `history`, also without a state to resume.
+        """Return the epochs that metrics.jsonl records. Unlike `history`, this needs no resume.npz.
 
         ValueError: The file is damaged.
         """
@@ -469,7 +471,10 @@ class Run:
             return []
         try:
             lines = read_text(self.metrics, OWN_BYTES).splitlines()
-            return [json.loads(line) for line in lines]
+            epochs = [json.loads(line) for line in lines]
+            if not all(isinstance(epoch, dict) for epoch in epochs):
+                raise ValueError("a line is not an object")
+            return epochs
         except ValueError as error:
             raise _damaged(self.metrics, first_line(error)) from None
 

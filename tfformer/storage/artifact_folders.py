@@ -7,13 +7,16 @@ import json
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tfformer.storage.folders import LOCK, Folder, folder_at, local_path
+from tfformer.storage.folders import Folder, folder_at, local_path
 from tfformer.storage.whole_files import (
+    LOCK,
     OWN_BYTES,
     TEMPORARY,
     check_regular,
     digest_of_values,
     file_digest,
+    parse_json,
+    read_text,
     write_text,
 )
 
@@ -130,9 +133,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     check_regular(path)
     try:
-        with path.open("rb") as file:
-            manifest = json.loads(file.read(OWN_BYTES))
-    except (OSError, ValueError, RecursionError) as error:
+        manifest = parse_json(read_text(path, OWN_BYTES))
+    except (OSError, ValueError) as error:
         raise ValueError(f"{path} cannot be read ({error}); {REMEDY}") from None
     if not isinstance(manifest, dict):
         raise ValueError(f"{path} must contain a JSON object; {REMEDY}")

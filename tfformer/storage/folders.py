@@ -21,12 +21,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from tfformer.storage.whole_files import locked, temporary_folder
+from tfformer.storage.whole_files import LOCK, locked, temporary_folder
 
 T = TypeVar("T")
 Version = tuple[int, int]  # a local file's modification time in ns and its size
 
-LOCK = ".lock"
 ADDRESS = re.compile(r"(?P<protocol>[a-z][a-z0-9+.-]*)://.+")
 EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs"}  # protocol -> extra
 SECONDS_TO_ANSWER = 120
@@ -196,8 +195,8 @@ class RemoteFolder(Folder):
             raise BlockingIOError(
                 self._refusal
                 if self._token
-                else f"{self.address} is being written by a training run, or was left by a killed "
-                "one; continue it with --resume"
+                else f"{self.address} is locked: a training run is writing to it, or was killed; "
+                "continue it with --resume"
             )
 
     def _key(self, name: str) -> str:
@@ -254,11 +253,13 @@ def local_path(path: str | Path) -> Path:
     Raises:
         ValueError: `path` is an address, such as "s3://bucket/run".
     """
-    if isinstance(path, str) and ADDRESS.fullmatch(path):
+    match = ADDRESS.fullmatch(path) if isinstance(path, str) else None
+    if match and match["protocol"] != "file":
         raise ValueError(
-            f"{path} is not a folder on this machine; write to a local folder and copy it"
+            f"{path} is an address, not a path on this machine; write to a local path and copy "
+            "the result"
         )
-    return Path(path)
+    return folder_at(path).path
 
 
 _remote_folder = functools.cache(RemoteFolder)

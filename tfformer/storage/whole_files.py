@@ -7,6 +7,7 @@ of a killed process can be distinguished from files that are still being written
 """
 
 import fcntl
+import gzip
 import hashlib
 import io
 import json
@@ -17,13 +18,14 @@ import secrets
 import shutil
 import stat
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 MAX_BYTES = 65_536  # of a user's file to read, 45 times the largest built-in recipe
 OWN_BYTES = 2**26  # of a file that tfformer wrote; lists of ids or of text files may be long
+LOCK = ".lock"  # in a folder that a process is writing to
 KEPT_OF_NAME = 40  # characters of the final name in the temporary name, whose length is limited
 SEAL = re.compile(rb"\ntfformer (?P<note>[0-9a-f ]{0,256}) sha256 (?P<digest>[0-9a-f]{64})\n\Z")
 SEAL_BYTES = 400  # the longest seal is shorter
@@ -52,6 +54,19 @@ def whole_file(path: Path) -> Iterator[Path]:
         _sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_text(path: Path) -> Iterator[TextIO]:
+    """Yield a text file that becomes `path`, as in `whole_file`; `.gz` is compressed.
+
+    The bytes depend on the text alone, unlike those of `gzip.open`, which has name and time.
+    """
+    with whole_file(path) as temporary, ExitStack() as stack:
+        stream: Any = stack.enter_context(temporary.open("wb"))
+        if path.suffix == ".gz":
+            stream = stack.enter_context(gzip.GzipFile("", "wb", fileobj=stream, mtime=0))
+        yield stack.enter_context(io.TextIOWrapper(stream, encoding="utf-8", newline="\n"))
 
 
 class ErrorKeepingFile(io.BytesIO):
@@ -183,18 +198,38 @@ def new_folder(folder: Path, last: str) -> Iterator[Path]:
 
     A missing folder appears with all files at once. A folder that exists, which may be a mount
     point or the working directory, receives the files one by one, and the file `last` at the end.
+
+    Raises:
+        BlockingIOError: Another process is filling the folder.
+        FileExistsError: The folder is no longer empty.
     """
     exists = folder.is_dir()
     with temporary_folder(workplace_of(folder)) as temporary:
         yield temporary
         _sync_all(temporary)
         if exists:
-            for path in sorted(temporary.iterdir(), key=lambda path: path.name == last):
-                path.rename(folder / path.name)
-            _sync(folder)
+            _fill(folder, sorted(temporary.iterdir(), key=lambda path: path.name == last))
         else:
             temporary.rename(folder)
             _sync(folder.absolute().parent)
+
+
+def _fill(folder: Path, files: Sequence[Path]) -> None:
+    """Move files to an empty folder, all or none."""
+    with locked(folder / LOCK, f"another process is writing to {folder}; choose another folder"):
+        names = {path.name for path in folder.iterdir()} - {LOCK}
+        if not all(map(TEMPORARY.fullmatch, names)):
+            raise FileExistsError(f"{folder} is no longer an empty folder; choose another folder")
+        moved: list[Path] = []
+        try:
+            for file in files:
+                file.rename(folder / file.name)
+                moved.append(file)
+            _sync(folder)
+        except BaseException:
+            for file in moved:
+                (folder / file.name).rename(file)
+            raise
 
 
 def publish(folder: Path, output: Path) -> Path:

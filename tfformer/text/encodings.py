@@ -31,11 +31,11 @@ class Encoding(NamedTuple):
     read: str = "utf-8"  # the codec that reads it
     label: str = "utf-8"  # the codec that the document names
 
-    def to_write(self, text: str) -> str:
+    def codec_for(self, text: str) -> str:
         """Return the codec that writes a document whose input was `text`.
 
         Characters outside it become references such as `&#252;`. Scripts and styles cannot contain
-        references, so it has all characters of the input.
+        references, so the codec covers all characters of the input.
         """
         try:
             text.encode(self.label)

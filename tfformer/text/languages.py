@@ -2,11 +2,9 @@
 
 import functools
 
-import langcodes
-from langcodes.tag_parser import LanguageTagError
+LONGEST = 35  # characters of a tag that programs must accept (RFC 5646, section 4.4.1)
 
 
-@functools.cache
 def language_tag(code: str) -> str:
     """Return the shortest BCP 47 tag of a language, or `code` if it is not a language's code.
 
@@ -19,10 +17,7 @@ def language_tag(code: str) -> str:
         >>> [language_tag(code) for code in ("deu_Latn", "zho_Hans", "pt_BR", "en")]
         ['de', 'zh-Hans', 'pt-BR', 'en']
     """
-    try:
-        return langcodes.standardize_tag(code, macro=True)
-    except LanguageTagError:
-        return code
+    return code if len(code) > LONGEST else _standard(code)
 
 
 def base_language(code: str) -> str:
@@ -33,3 +28,14 @@ def base_language(code: str) -> str:
         ['zh', 'pt', 'en']
     """
     return language_tag(code).partition("-")[0].lower()
+
+
+@functools.lru_cache(1024)
+def _standard(code: str) -> str:
+    import langcodes
+    from langcodes.tag_parser import LanguageTagError
+
+    try:
+        return langcodes.standardize_tag(code, macro=True)
+    except LanguageTagError:
+        return code

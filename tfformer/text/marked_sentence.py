@@ -58,8 +58,8 @@ class MarkedSentence(NamedTuple):
     escapes: Mapping[str, str] = {}
     # Whether it is a line of a corpus, which is passed to the model unchanged
     is_line: bool = False
-    # At the beginning of a line: what would begin a list or a heading, such as `3.`, if no
-    # backslash stood before its last character
+    # In the first sentence of a line: matches the marker of a list or a heading, such as `3.`,
+    # whose last character must be escaped
     marker: re.Pattern[str] | None = None
 
     @property

@@ -20,7 +20,7 @@ from tfformer.data.text_cache import cached_text, text_fingerprint
 from tfformer.data.tokenizers import Tokenizer
 from tfformer.data.word_links import learn_links
 from tfformer.run_directory import MODEL_KINDS, Tokenizers
-from tfformer.storage.folders import local_path
+from tfformer.storage.folders import ADDRESS
 from tfformer.storage.whole_files import check_regular
 from tfformer.training.resume_or_initialise import Start
 
@@ -42,8 +42,10 @@ class TrainingData:
 
         `report` receives a line per text with the number of rows dropped.
         """
-        if config.data.cache:
-            local_path(config.data.cache)
+        if config.data.cache and ADDRESS.fullmatch(config.data.cache):
+            raise ValueError(
+                f"data.cache={config.data.cache} is an address; set it to a folder on this machine"
+            )
         valid_rows = list(_read(config, "valid"))
         tokenizers = start.tokenizers
         if tokenizers is None:

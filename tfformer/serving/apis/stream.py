@@ -123,8 +123,9 @@ async def _direction(state: ServerState, fields: Model, text: str) -> Direction:
     if fields.model:
         model = state.models.model(fields.model)
         directions = Directions([model])
-        if not fields.target:
-            return next(iter(directions), Direction(UNKNOWN, UNKNOWN, model))
+        stated = list(directions)
+        if not (stated and fields.target):
+            return stated[0] if stated else Direction(UNKNOWN, UNKNOWN, model)
     elif not fields.target:
         raise RequestError("the field target is missing")
     return (await find_direction(directions, fields.source, fields.target, text))[0]

@@ -117,10 +117,10 @@ def read_markdown(text: Iterable[str], reading: Reading) -> Iterator[Part]:
 
 
 def _html_block(text: str, content: str, reading: Reading) -> Iterator[Part]:
-    """Yield the parts of a block of HTML; a quotation's `>` is part of the line end before it."""
+    """Yield the parts of a block of HTML; a block quote's `>` is part of the line end before it."""
     marks, lines = [], []
     for line, parsed in zip(LINE.findall(text), content.split("\n"), strict=False):
-        begin = line.rfind(parsed.strip(" \t\r"))
+        begin = line.rstrip("\r\n").rfind(parsed.strip(" \t\r"))
         marks.append(line[:begin] if ">" in line[:begin] else "")
         lines.append(line.removeprefix(marks[-1]))
     if not any(marks):
@@ -131,7 +131,7 @@ def _html_block(text: str, content: str, reading: Reading) -> Iterator[Part]:
 
 
 def _with_marks(tokens: Iterable[RawToken], marks: Iterator[str]) -> Iterator[RawToken]:
-    """Yield tokens of HTML with the marks that the document has behind their line ends."""
+    """Yield tokens of HTML, with a block quote's marks inserted after each line end."""
     for token in tokens:
         parts = [
             part + next(marks, "") if LINE_END.fullmatch(part) else part

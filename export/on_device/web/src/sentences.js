@@ -27,7 +27,7 @@ export function stretches(text, language) {
     .map(({ text: covered, isSentence }) => ({ text: text.slice(end, (end += covered.length)), isSentence }));
 }
 
-/** The tag that a text begins with, with the space behind it, or ""; and the text without it. */
+/** The tag that a text begins with, with the space after it, or ""; and the text without it. */
 export function tagged(text, tags) {
   const begin = tags.map((tag) => `${tag} `).find((begin) => text.startsWith(begin)) ?? "";
   return [begin, text.slice(begin.length)];

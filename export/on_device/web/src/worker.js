@@ -33,7 +33,7 @@ async function load() {
   const model = await loadAndCompile(bytes, { accelerator: "wasm" });
   const [languages, examples] = [texts(manifest.languages), texts(manifest.examples)];
   const placeholders = PLACEHOLDERS.filter((symbol) => [source, target].every((one) => one.encodePieces(symbol).includes(symbol)));
-  const tags = manifest.tag ? [] : texts(manifest.tags);
+  const tags = texts(manifest.tags);
   const { tag, quantize } = manifest;
   self.postMessage({ model: { languages, examples, placeholders, tag, tags, quantize, bytes: bytes.length, memory: memory() } });
   return { model, source, target, widths: widths(manifest), longest: manifest.decoding.max_length };
