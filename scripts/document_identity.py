@@ -38,6 +38,9 @@ def main() -> int:
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
     parser.add_argument("--most", type=int, default=500, metavar="N", help="files per format")
     arguments = parser.parse_args()
+    for folder in arguments.folders:
+        if not any(files_of(folder, endings) for endings in ENDINGS.values()):
+            parser.error(f"{folder} contains no HTML or Markdown; name another folder")
     different = 0
     with multiprocessing.Pool() as pool:
         for format, endings in ENDINGS.items():

@@ -9,9 +9,9 @@ python="${PYTHON:-${found:-python3.11}}"
 source .venv/bin/activate
 quiet="$([ -t 1 ] || echo --quiet)"
 extras="$(tr -d '[]' <<< "${1:-}" | sed 's/[^,]\+/--extra &/g; s/,/ /g')"
-if [ ! -x .venv/bin/uv ]; then
+if [ ! -x .venv/bin/uv ]; then # and setuptools, which builds the checkout itself
   echo "Installing tfformer${1:-} into .venv ..."
-  python -m pip install $quiet "uv>=0.13,<0.14"
+  python -m pip install $quiet "uv>=0.13,<0.14" "setuptools>=77"
 fi
 uv sync $quiet --frozen --inexact --no-build-isolation-package tfformer $extras || {
   uv export --quiet --frozen --no-emit-project $extras | python -m pip install $quiet --no-compile --require-hashes --requirement /dev/stdin

@@ -3,8 +3,9 @@
 # "it". The run is written to runs/phrasebook or the folder $1; an interrupted run is resumed, and a finished run is
 # used.
 set -euo pipefail
+run="$([ -z "${1:-}" ] || realpath -m "$1")"
 cd "$(dirname "$0")/.."
-run="${1:-runs/phrasebook}"
+run="${run:-runs/phrasebook}"
 export TF_CPP_MIN_LOG_LEVEL=3
 
 heading() { printf '\n== %s\n' "$1"; }

@@ -12,5 +12,8 @@ ruff check .
 ruff format --check .
 mypy & # in parallel with the tests
 processes=$(($(nproc) + 1)) # one more, because a process sometimes waits for a file or another process
-python -m pytest --numprocesses "$((processes < 5 ? processes : 5))" --dist loadfile --no-loadscope-reorder --durations 20 -m "not nightly" "$@"
-wait $! || { echo "mypy found the errors above" && exit 1; }
+types=$! code=0
+python -m pytest --numprocesses "$((processes < 5 ? processes : 5))" --dist loadfile --no-loadscope-reorder --durations 20 -m "not nightly" "$@" ||
+  code=$?
+wait $types || { echo "mypy found the errors above" && exit 1; }
+exit $code

@@ -48,7 +48,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this measurement."""
     parser.add_argument("--preset", default="base", help="tiny, small, base or big")
     parser.add_argument("--vocab-size", type=int, default=32000, help="pieces per language")
-    parser.add_argument("--batches", type=int, nargs="+", default=[1, 32, 64], help="batch sizes")
+    parser.add_argument(
+        "--batches",
+        type=int,
+        nargs="+",
+        default=[1, 32, 64],
+        choices=range(1, 65),
+        metavar="N",
+        help="batch sizes, at most 64",
+    )
     parser.add_argument(
         "--beam-batches", type=int, nargs="*", default=[32], help="batches decoded with 4 beams too"
     )

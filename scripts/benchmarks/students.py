@@ -62,7 +62,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--preset", default="student-tiny", help="student-tiny or student-base")
     parser.add_argument("--teacher", default="base", help="tiny, small, base or big")
     parser.add_argument("--vocab-size", type=int, default=32000, help="pieces of both languages")
-    parser.add_argument("--batches", type=int, nargs="+", default=[1, 32], help="batch sizes")
+    parser.add_argument(
+        "--batches",
+        type=int,
+        nargs="+",
+        default=[1, 32],
+        choices=range(1, 65),
+        metavar="N",
+        help="batch sizes, at most 64",
+    )
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="numbers of threads")
     parser.add_argument("--rounds", type=int, default=5, help="timed rounds per engine")
     parser.add_argument("--engines", nargs="+", default=["*"], help="patterns of engines' names")
@@ -180,7 +188,8 @@ def _random_shortlist(vocab_size: int) -> "Shortlist":
 def _start(
     name: str, artifact: Artifact, threads: int, options: argparse.Namespace
 ) -> EngineProcess:
-    python = options.marian_python if artifact.program in FILES else sys.executable
+    other = Path(options.marian_python or "").absolute()
+    python = other if artifact.program in FILES else sys.executable
     program = ["-m", "benchmarks.engines.student_process", artifact.program]
     command = [python, *program, artifact.folder, threads, options.vocab_size]
     variables = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")

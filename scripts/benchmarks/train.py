@@ -60,11 +60,15 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         `tokens_per_second` of each round, their `spread` (minimum, median and maximum), and
         `ratios`, the spread of the ratio of our faster precision to every engine in each round.
     """
+    torch = Path(options.torch).absolute()
+    for name in options.peers:
+        if PEERS[name][0] == "torch_trainer.py" and not torch.is_file():
+            raise SystemExit(f"{name} needs --torch PYTHON, a Python that imports torch and numpy")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         tokens = write_work(folder, options)
         names = [*OURS, *options.peers]
-        engines = {name: _engine(name, folder, options.torch) for name in names}
+        engines = {name: _engine(name, folder, torch) for name in names}
         speeds: dict[str, list[float]] = {name: [] for name in engines}
         for _ in range(options.rounds):
             for name, engine in engines.items():
@@ -129,14 +133,10 @@ def write_work(folder: Path, options: argparse.Namespace) -> int:
     return int(sum(weights.sum() for *_, weights in batches))
 
 
-def _engine(name: str, folder: Path, torch: str) -> EngineProcess:
+def _engine(name: str, folder: Path, torch: Path) -> EngineProcess:
     """Start the process of an engine, which trainers/process.py runs."""
     script, *arguments = (OURS | PEERS)[name]
-    python = Path(sys.executable)
-    if script == "torch_trainer.py":
-        python = Path(torch).absolute()
-        if not python.is_file():
-            raise SystemExit(f"{name} needs --torch PYTHON, a Python that imports torch and numpy")
+    python = torch if script == "torch_trainer.py" else Path(sys.executable)
     command = [python, TRAINERS / script, folder, *arguments]
     engine = EngineProcess(name, command, {"OMP_NUM_THREADS": str(THREADS)})
     print(f"{name:29} {engine.about}", flush=True)

@@ -5,9 +5,13 @@
 set -euo pipefail
 data="$(realpath "${1:?give the folder of the data}")"
 run="$(realpath -m "${2:?give a folder for the run}")"
-recipe="${3:-multi30k-en-de}"
+shift 2
+recipe=multi30k-en-de
+case "${1:---}" in
+  --*) ;;
+  *) recipe="$1" && shift ;;
+esac
 [ ! -f "$recipe" ] || recipe="$(realpath "$recipe")"
-shift $(($# < 3 ? $# : 3))
 cd "$(dirname "$0")/../.."
 source scripts/environment.sh "[tensorflow,plot,multi30k]"
 export TF_CPP_MIN_LOG_LEVEL=3

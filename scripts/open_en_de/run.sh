@@ -10,6 +10,7 @@ data="$(realpath "${1:?give the folder of the data}")"
 folder="$(realpath -m "${2:?give a folder for the runs}")"
 marian="$(realpath -s "${3:?give a Python that imports pymarian}")"
 shift 3
+[ ! -e "$folder" ] || { echo "$folder exists; give a new folder" >&2; exit 1; }
 cd "$(dirname "$0")/../.."
 source scripts/environment.sh "[tensorflow,plot]"
 export TF_CPP_MIN_LOG_LEVEL=3 TF_NUM_INTRAOP_THREADS=1 OMP_NUM_THREADS=1

@@ -20,7 +20,12 @@ def main(data: str, *translations: str) -> None:
     """Print a table with a row per domain and two columns per translation."""
     references = [target for _, target in read_pairs("test.tsv.gz", data)]
     domains = domain_lines(Path(data, "test.domains.txt"), len(references))
+    if len({Path(file).stem for file in translations}) < len(translations):
+        sys.exit("two translations have the same name; rename one of them")
     texts = {Path(file).stem: list(read_lines(Path(file))) for file in translations}
+    for name, text in texts.items():
+        if len(text) != len(references):
+            sys.exit(f"{name} has {len(text):,} lines, but the test set has {len(references):,}")
     measured: dict[str, dict[str, list[float]]] = {}
     print("| Domain | Sentences |" + "".join(f" {name}, BLEU | chrF2 |" for name in texts))
     print("|---" * (2 + 2 * len(texts)) + "|")

@@ -26,7 +26,7 @@ def main(folder: Path, sentences: Path, beam_size: int, output: Path) -> None:
     for toolkit, translate in (("pymarian", by_marian), ("ctranslate2", by_ctranslate2)):
         translations = translate(folder, vocabularies, lines, beam_size)
         text = "".join(f"{translation}\n" for translation in translations)
-        output.with_suffix(f".{toolkit}.txt").write_text(text, encoding="utf-8")
+        Path(f"{output}.{toolkit}.txt").write_text(text, encoding="utf-8")
 
 
 def by_marian(

@@ -40,7 +40,8 @@ def prepare() -> Callable[[int, int], object]:
     export = {"saved_model": saved_model, "ctranslate2": for_ctranslate2}[format]
     with tempfile.TemporaryDirectory() as folder:
         translate = export(Path(folder), preset, dtype, int(vocab_size))
-    sentences = random_sentences(int(vocab_size), 512)
+    largest = max(int(batch.partition("x")[0]) for batch in batches)
+    sentences = random_sentences(int(vocab_size), largest)
     return lambda rows, beams: translate(sentences[:rows], beams)
 
 
