@@ -97,7 +97,8 @@ def test_the_phrasebook_is_reversed_by_its_languages():
 def test_the_phrasebook_has_no_other_languages(split, languages):
     with refusal(
         f"languages {re.escape(str(list(languages)))} do not choose the sides of the phrasebook; "
-        r"use \[en, de\] or \[de, en\]"
+        rf"set those of the corpus: {{text: phrasebook:{split}, languages: \[en, de\]}}, or "
+        r"\[de, en\]"
     ):
         read_pairs(f"phrasebook:{split}", languages=languages)
 
