@@ -21,9 +21,9 @@ COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 
 def main(picture: str, *sources: str) -> None:
     """Draw a line per training."""
-    if len({Path(source).name for source in sources}) < len(sources):
-        sys.exit("two curves have the same name; rename one of them")
     curves = {Path(source).name.removesuffix(".json"): curve_of(Path(source)) for source in sources}
+    if len(curves) < len(sources):
+        sys.exit("two curves have the same name; rename one of them")
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     for number, (name, curve) in enumerate(curves.items()):
         color = COLORS[number % len(COLORS)]

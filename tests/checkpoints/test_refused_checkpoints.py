@@ -365,7 +365,7 @@ def test_a_run_may_fill_the_working_directory(folder, tmp_path, monkeypatch, is_
 def test_an_address_is_no_place_for_a_run(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     before = set(tmp_path.iterdir())
-    with pytest.raises(ValueError, match="s3://bucket/run is an address, not a path on this"):
+    with pytest.raises(ValueError, match="s3://bucket/run is an address, not a path; write"):
         import_model(folder, "s3://bucket/run")
     assert set(tmp_path.iterdir()) == before
 

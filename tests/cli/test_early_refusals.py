@@ -57,11 +57,13 @@ MISTAKES = [
     ("translate run --output text", OUTPUT),
     ("translate run --output run", "run exists already and is a folder"),
     ("translate run --output nowhere/out", "the folder nowhere does not exist; create it first"),
+    ("translate run --input text --output file:///x", "file:///x is an address, not a path; write"),
+    ("corpus phrasebook --output file:///x", "file:///x is an address, not a path; write to a"),
     ("translate run --input text --output s3://bucket/out", "s3://bucket/out is an address, not a"),
     (
         "translate run --input te* --output s3://bucket/out --workers 1",
-        "s3://bucket/out is an address, not a path on this machine; write to a local path and copy "
-        "the result",
+        "s3://bucket/out is an address, not a path; write to a path on this machine, and copy the "
+        "result if it belongs elsewhere",
     ),
     ("translate run --beam-size 0", "0 is not in the range x>=1; see tfformer translate --help"),
     ("translate run --n-best 0", "'--n-best': 0 is not in the range x>=1"),

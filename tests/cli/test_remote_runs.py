@@ -88,7 +88,7 @@ def test_no_run_is_one_line(object_store, capsys):
 )
 def test_train_alone_writes_there(words, capsys):
     assert main(words) == 2
-    assert "s3://bucket/run is an address, not a path on this machine" in capsys.readouterr().err
+    assert "s3://bucket/run is an address, not a path; write" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -37,7 +37,7 @@ def translated(tmp_path, content, name="part", engine=ENGINE):
 
 def test_an_address_is_no_folder_of_translations(tmp_path):
     (tmp_path / "part").write_text("a\n")
-    with pytest.raises(ValueError, match="s3://bucket/out is an address, not a path on this"):
+    with pytest.raises(ValueError, match="s3://bucket/out is an address, not a path; write"):
         find_parts(str(tmp_path / "part"), "s3://bucket/out")
 
 

@@ -89,7 +89,7 @@ def test_a_model_is_saved_into_the_working_directory(tmp_path, monkeypatch):
 
 def test_a_model_is_not_saved_to_an_address(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError, match="s3://bucket/run is an address, not a path on this"):
+    with pytest.raises(ValueError, match="s3://bucket/run is an address, not a path; write"):
         Translator(untrained_transformer(), letters_tokenizer()).save("s3://bucket/run")
     assert list(tmp_path.iterdir()) == []
 

@@ -251,15 +251,14 @@ def local_path(path: str | Path) -> Path:
     """Return the path of a file or folder to write on this machine.
 
     Raises:
-        ValueError: `path` is an address, such as "s3://bucket/run".
+        ValueError: `path` is an address, such as "s3://bucket/run" or "file:///runs/mine".
     """
-    match = ADDRESS.fullmatch(path) if isinstance(path, str) else None
-    if match and match["protocol"] != "file":
+    if isinstance(path, str) and ADDRESS.fullmatch(path):
         raise ValueError(
-            f"{path} is an address, not a path on this machine; write to a local path and copy "
-            "the result"
+            f"{path} is an address, not a path; write to a path on this machine, and copy the "
+            "result if it belongs elsewhere"
         )
-    return folder_at(path).path
+    return Path(path)
 
 
 _remote_folder = functools.cache(RemoteFolder)
